@@ -8,11 +8,10 @@ import pytest
 from seqeval.metrics import f1_score
 from tests.reference.teachers import SPECIALS
 from tests.unit.export.conftest import run_card
-from tests.unit.train.test_run import Notes, metric_lines, same, weights
+from tests.unit.resumed import assert_resumes
 
 from bertwright import Recipe, run
-from bertwright.core.artifact import open_artifact
-from bertwright.core.errors import DataError, Interrupted
+from bertwright.core.errors import DataError
 from bertwright.core.files import read_json
 from bertwright.core.log import SILENT
 
@@ -118,15 +117,7 @@ def test_parts_of_speech_have_no_entities(tmp_path: Path) -> None:
 
 def test_a_stopped_training_ends_with_the_same_weights(tmp_path: Path) -> None:
     recipe(tmp_path, 'entities = ["PER", "LOC"]')
-    wanted, stages = Recipe.load(tmp_path / "recipe.toml", ["train.log_every=1"]), ("vocab", "examples", "train")
-    run(wanted, tmp_path / "one", stages, SILENT)
-    with pytest.raises(Interrupted):
-        run(wanted, tmp_path / "two", stages, Notes(kill_at_row=14))
-    run(wanted, tmp_path / "two", stages, SILENT)
-    one, two = (open_artifact(tmp_path / name / "train") for name in ("one", "two"))
-    assert same(weights(one), weights(two))
-    rows = [[{**row, "saved": None} for row in metric_lines(each.path)] for each in (one, two)]
-    assert rows[0] == rows[1], "but for the checkpoint of the stop"
+    assert_resumes(Recipe.load(tmp_path / "recipe.toml", ["train.log_every=1"]), tmp_path, 14)
 
 
 def test_files_without_known_tags_are_refused(tmp_path: Path) -> None:

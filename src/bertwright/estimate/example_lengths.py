@@ -102,7 +102,11 @@ def _cut(sizes: Sequence[TextSizes], number: int, data: ImportedData) -> Sequenc
     import numpy as np  # slow to import, and not needed by pre-training
 
     special = data.files.specials if data.files else 2
-    read = [np.minimum(data.length, special + each.read / BYTES_A_TOKEN) for each in sizes if len(each.read)]
+    read = [
+        np.minimum(data.length, special + each.read / BYTES_A_TOKEN) * (1 if each.sequences is None else each.sequences)
+        for each in sizes
+        if len(each.read)
+    ]
     if not read:
         return Sequences((number,), data.length, 0.0, data.length)
     # Each text that was read stands for as many of its file.
@@ -112,4 +116,5 @@ def _cut(sizes: Sequence[TextSizes], number: int, data: ImportedData) -> Sequenc
     mean = float(np.average(lengths, weights=weights))
     deviation = float(np.sqrt(np.average((lengths - mean) ** 2, weights=weights)))
     known = [math.inf if each.longest is None else special + each.longest / _FEWEST_BYTES for each in sizes]
-    return Sequences((number,), mean, deviation, math.ceil(min(data.length, max(known))))
+    most = max(1 if each.sequences is None else int(each.sequences.max(initial=1)) for each in sizes)
+    return Sequences((number,), mean, deviation, most * math.ceil(min(data.length, max(known))))

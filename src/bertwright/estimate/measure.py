@@ -7,9 +7,11 @@ measure.
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,6 +23,7 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PAIRS
 from bertwright.examples.padding import Room
 from bertwright.model.batch import PackedBatch
+from bertwright.model.family import ANSWERS
 from bertwright.model.pretrained_config import read_pretrained
 from bertwright.recipe import Recipe
 from bertwright.train.engine.single import Single
@@ -56,7 +59,7 @@ def _build_trainee(recipe: Recipe) -> Trainee:
 def _measure_phase(trained: Trainee, recipe: Recipe, work: PhaseWork, sequences: int, seconds: float) -> Measured:
     """Time steps of one and of two micro-batches: the difference is one micro-batch, the rest is the update."""
     batch = synthetic(recipe, work, sequences)
-    room = Room(sequences, work.phase.length, work.phase.masking.most(work.phase.length))
+    room = Room(len(batch.cu_rows) - 1, work.phase.length, work.phase.masking.most(work.phase.length))
     began = time.perf_counter()
     taken: tuple[list[float], list[float]] = ([], [])
     _step(trained, batch, room, 1)  # warm up compilers, caches and first touches of memory
@@ -93,13 +96,20 @@ def synthetic(recipe: Recipe, work: PhaseWork, sequences: int) -> MicroBatch:
     """A micro-batch of `sequences` sequences of random tokens and labels, with the lengths and predictions of the
     phase."""
     lengths = lengths_like(work.mean_length, work.examples.longest, sequences)
+    # An example longer than the phase allows is several sequences.
+    if (each := math.ceil(work.examples.longest / work.phase.length)) > 1:
+        lengths = np.repeat(np.maximum(lengths // each, 3), each)
     masked = np.clip(np.rint(work.predictions * lengths / work.mean_length), 1, lengths - 2).astype(np.int64)
     network = recipe.network()
     masked = np.minimum(masked, work.phase.masking.most(work.phase.length) if network.predicts_tokens else 0)
     ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
     random, entries = np.random.default_rng(1), _entries(recipe)
     classes = 0 if network.predicts_tokens else network.sequence_logits
-    labels = random.integers(max(classes, 1), size=sequences)
+    labels: NDArray[Any] = random.integers(max(classes, 1), size=len(lengths))
+    if network.head in ANSWERS:  # the ends of answers; or choices, each the only one of its question
+        labels = np.ones((len(lengths), 2), np.int64)
+    elif classes == 1:  # targets of a regression are floats
+        labels = labels.astype(np.float32)
     return MicroBatch(
         token_ids=random.integers(5, entries, ends[-1]),
         position_ids=_ranges(lengths),
@@ -110,9 +120,8 @@ def synthetic(recipe: Recipe, work: PhaseWork, sequences: int) -> MicroBatch:
         prediction_positions=np.repeat(ends[:-1] + 1, masked) + _ranges(masked),
         labels=random.integers(5, entries, masked.sum()),
         weights=np.ones(masked.sum(), np.float32),
-        # Targets of a regression, which has one class, are floats.
-        sequence_labels=labels.astype(np.float32) if classes == 1 else labels,
-        sequence_weights=np.ones(sequences, np.float32),
+        sequence_labels=labels,
+        sequence_weights=np.ones(len(lengths), np.float32),
     )
 
 

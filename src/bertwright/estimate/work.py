@@ -3,6 +3,7 @@ rank."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from bertwright.estimate.known_data import Data, examples_of, sequences_seen, steps_of
@@ -103,5 +104,7 @@ def fit_micro_batch(work: PhaseWork, network: NetworkConfig, computing: Computin
     """The same work with `auto` resolved to the micro-batch that fits into `memory` bytes."""
     if work.phase.micro_batch != "auto":
         return work
-    size = fitting_sequences(network, work.phase, computing, memory)
+    # An example longer than the phase allows has several sequences.
+    each = math.ceil(work.examples.longest / work.phase.length)
+    size = fitting_sequences(network, work.phase, computing, memory, max(each, 1))
     return replace(work, phase=work.phase.model_copy(update={"micro_batch": size}))

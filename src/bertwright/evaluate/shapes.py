@@ -75,6 +75,10 @@ class Counts(TypedDict, total=False):
     f1_conlleval: Score
     types: dict[Text, _OfType]
     tagging_loss: Score
+    choice_loss: Score
+    """Cross-entropy of the choices of questions."""
+    chance: Score
+    """`accuracy` of choosing at random."""
     start_loss: Score
     """Cross-entropy of the first token of answers, per window."""
     end_loss: Score

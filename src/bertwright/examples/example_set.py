@@ -3,7 +3,7 @@
 A kind of examples is a subclass of `ExampleSet`. What it learns from goes into the fields of `Batch`: labels of tokens
 into `labels` at `prediction_positions`; labels of sequences into `sequence_labels`, of which a sequence may have
 several, such as the first and the last token of an answer. An example may be several sequences, such as a question with
-each of its choices.
+each of its choices, and each example another number of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,7 @@ class StepCounts(NamedTuple):
     predictions: int
     """Labelled tokens, such as masked ones."""
     sequences: int
-    """Labelled sequences: pairs of segments, or texts with a class or a number."""
+    """Labelled sequences: pairs of segments, or texts with a class or a number. All choices of a question are one."""
     tokens: int
     """Tokens, without padding."""
 
@@ -71,8 +71,14 @@ class Selection:
 class ExampleSet(ABC):
     """Examples of at most a fixed number of tokens, from which batches are built."""
 
-    sequences: ClassVar[int] = 1
-    """Sequences per example. They are consecutive in a batch, and always in the same micro-batch."""
+    @property
+    def most_sequences(self) -> int:
+        """Sequences of an example, at most."""
+        return 1
+
+    def sequences(self, some: Selection) -> Ids:
+        """[N] sequences of each example. They are consecutive in a batch, and always in the same micro-batch."""
+        return np.ones(len(some), np.int64)
 
     @property
     @abstractmethod
@@ -86,11 +92,11 @@ class ExampleSet(ABC):
 
     @abstractmethod
     def lengths(self, some: Selection) -> Ids:
-        """[N] tokens of each example, special tokens included."""
+        """[N] tokens of each example, of all its sequences, special tokens included."""
 
     @abstractmethod
     def batch(self, some: Selection) -> MicroBatch:
-        """The examples as one packed batch, each in a row of its own."""
+        """The examples as one packed batch, each sequence in a row of its own."""
 
     def counts(self, some: Selection) -> StepCounts:
         """What a loss over the examples is averaged over; by building their batches, unless a subclass knows better."""

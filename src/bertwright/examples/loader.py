@@ -66,8 +66,14 @@ class Loader:
         batches: list[MicroBatch] = []
         for group in _together(self._assignments(some, rank, world)):
             batch = self.examples.batch(some[np.concatenate([assignment.examples for assignment in group])])
-            batches += split(batch, [self.examples.sequences * assignment.row_sizes for assignment in group])
+            batches += split(batch, [self._rows(some, assignment) for assignment in group])
         return batches
+
+    def _rows(self, some: Selection, assignment: Assignment) -> Ids:
+        """[R] the number of sequences in each row of a micro-batch; unless rows are packed, each has one."""
+        if self.examples.most_sequences == 1:
+            return assignment.row_sizes
+        return np.ones(int(self.examples.sequences(some[assignment.examples]).sum()), np.int64)
 
     def counts(self, step: int, rank: int = 0, world: int = 1) -> StepCounts:
         """The counts of `rank` in `step`.

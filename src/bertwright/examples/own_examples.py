@@ -49,6 +49,10 @@ class Kind(ABC, Generic[Own, Stored]):
     def classes(self, columns: Stored) -> Ids:
         """[labels] how often each label occurs; empty if labels are no classes."""
 
+    def lengths(self, columns: Stored, length: int) -> Ids:
+        """[N] tokens of each example with sequences of at most `length` tokens, special tokens included."""
+        return np.minimum(columns.lengths + self.files.specials, length)
+
     def baseline(self, train: Stored, heldout: Stored) -> dict[str, Any]:
         """The held-out score of a constant answer: the most common label of the training examples."""
         trained, wanted = self.classes(train), self.classes(heldout)
@@ -180,12 +184,11 @@ def _counts(kind: Kind[Any, Any], splits: Splits, sets: Sequence[PlanSet]) -> di
 
 def _counts_of(kind: Kind[Any, Any], columns: Columns, sets: Sequence[PlanSet]) -> dict[str, Any]:
     """Counts of a split: examples, tokens, examples per label, and length statistics."""
-    whole = columns.lengths + kind.files.specials
     return {
         "examples": len(columns),
         "tokens": len(columns.tokens),
         "classes": kind.classes(columns).tolist(),
-        "sequences": {f"{each.length}": _lengths(np.minimum(whole, each.length), each.length) for each in sets},
+        "sequences": {f"{each.length}": _lengths(kind.lengths(columns, each.length), each.length) for each in sets},
     }
 
 

@@ -23,6 +23,8 @@ class OwnFiles(ABC):
     """What an example is, a plural such as "sentences"."""
     suffixes: ClassVar[tuple[str, ...]]
     """The suffixes of the files."""
+    several_sequences: ClassVar[bool] = False
+    """Whether an example is several sequences, such as a question with each of its choices."""
 
     @property
     @abstractmethod

@@ -61,7 +61,8 @@ def pack(lengths: Ids, room: int) -> Ids:
     by_room: dict[int, list[int]] = {}
     open_rooms = 0  # bit r: some bin has room for exactly r more
     for i in np.argsort(-lengths, kind="stable").tolist():
-        length = int(lengths[i])
+        # An example of several sequences may exceed the room: it is never divided, and has a bin of its own.
+        length = min(int(lengths[i]), room)
         # The integer is a set of remaining capacities: its lowest bit is the best fit, found without a search.
         fitting = open_rooms >> length
         if fitting:

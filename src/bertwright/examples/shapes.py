@@ -51,6 +51,7 @@ class _Split(TypedDict, total=False):
     repeated: Count
     majority: Score
     majority_label: Text
+    chance: Score
     constant_loss: Score
     documents: Count
     sentences: Count

@@ -21,6 +21,7 @@ from bertwright.core import rng
 from bertwright.core.errors import ArtifactError, memory_error
 from bertwright.model.batch import packed_sequences
 from bertwright.model.classifier import Classifier
+from bertwright.model.family import ANSWERS
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.model import Model
 from bertwright.model.pretraining import PreTrainingModel
@@ -167,13 +168,17 @@ def _of_classifier(ours: Classifier, exported: Any, rows: list[Row], mask: int, 
     """The largest difference of the logits of all rows, [B, C], or of all their tokens, [T, C]; infinity if the names
     of the classes differ."""
     config, ids = ours.config, exported.config.id2label
-    if config.head != "span" and tuple(ids[number] for number in sorted(ids)) != config.labels:
+    if config.head not in ANSWERS and tuple(ids[number] for number in sorted(ids)) != config.labels:
         return {"classification_difference": float("inf")}
     batch = packed_sequences(rows, mask)
     if config.head == "token":
         every = torch.arange(len(batch.token_ids))
         batch = replace(batch, prediction_positions=every, labels=every, weights=torch.ones(len(every)))
     own = ours.eval()(batch)
+    if config.head == "choice":
+        # All rows as the choices of one question.
+        inputs = {name: values_BS[None] for name, values_BS in _inputs(rows, segments).items()}
+        return {"classification_difference": _largest(own, exported.eval()(**inputs).logits.T)}
     their = torch.cat([_class_logits(exported.eval()(**_inputs([row], segments))) for row in rows])
     return {"classification_difference": _largest(own, their)}
 

@@ -28,6 +28,8 @@ Labels = tuple[str, ...]
 Head = Literal["sequence", "token", "span", "choice"]
 """What a classifier predicts: a class, or a number (a single label), of a sequence; a class of a token; where an answer
 begins and ends, with logits for every token; or a logit for each of several sequences that compete."""
+ANSWERS: Mapping[Head, Labels] = MappingProxyType({"span": ("start", "end"), "choice": ("choice",)})
+"""The names of what classifiers predict if it is no class of one's own."""
 
 
 class Described(Protocol):

@@ -21,7 +21,7 @@ from bertwright.core.json_values import parse_json
 from bertwright.core.tensors import tensor_shapes
 from bertwright.model.config import NetworkConfig, read_network_config, read_stock_config
 from bertwright.model.config_file import read_config_file
-from bertwright.model.family import Head, Labels, TensorShapes
+from bertwright.model.family import ANSWERS, Head, Labels, TensorShapes
 from bertwright.model.interop.names import TASKS, Names
 from bertwright.model.interop.peer import names_of
 from bertwright.vocab.config import VocabConfig
@@ -97,6 +97,8 @@ class Pretrained:
         """What it predicts, if it is a classifier."""
         if not self.stock:
             return self.network.labels
+        if self.head in ANSWERS:
+            return ANSWERS[self.head]
         rows = self.tensors.get("classification.classifier.weight", (0,))[0]
         names = read_config_file(self.folder / "config.json").get("id2label") or {}
         return tuple(str(names.get(str(number), f"LABEL_{number}")) for number in range(rows))

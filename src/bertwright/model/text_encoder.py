@@ -1,5 +1,5 @@
 """A trained model for use: loaded from a run or from a folder of transformers, it turns texts into vectors, fills
-masks, classifies texts and tags words.
+masks, classifies texts, chooses answers and tags words.
 
 Names carry shapes: N texts, P words, T tokens of all sequences together, H hidden, C classes.
 """
@@ -84,7 +84,7 @@ def load_tokenizer(path: Path | str) -> Tokenizer:
 
 class Encoder:
     """A trained model with its tokenizer, for texts: `encode` gives vectors, `fill_mask` the most probable words for a
-    mask, `classify` the classes of a classifier, and `tag` the tags of words.
+    mask, `classify` the classes of a classifier, `choose` the answers to questions, and `tag` the tags of words.
 
     `path` and `device` are those of `load_model`. The attributes `model` and `tokenizer` are what `load_model` and
     `load_tokenizer` return.
@@ -145,6 +145,23 @@ class Encoder:
             for place, row in zip(places, values.tolist(), strict=True):
                 found[place] = dict(zip(labels, row, strict=True))
         return found
+
+    def choose(self, questions: Sequence[tuple[str, Sequence[str]]], batch: int = 32) -> list[list[float]]:
+        """The probability of each choice of each question, given as a text and the choices that may follow it.
+
+        `batch` choices are computed at a time. What has more tokens than the model has positions is cut as in training.
+        """
+        if not isinstance(self.model, Classifier) or self.model.config.head != "choice":
+            raise RecipeError("this model does not choose answers. Load one that was trained to (finetune choice).")
+        if any(isinstance(choices, str) for _, choices in questions):
+            raise RecipeError("the choices of a question are a text; give a list of texts for each question.")
+        pairs = [(text, choice) for text, choices in questions for choice in choices]
+        scores = torch.zeros(len(pairs))
+        for places, packed in self._batches(pairs, batch):
+            with torch.inference_mode():
+                scores[places] = self.model(packed)[:, 0].float().cpu()
+        counts = [len(choices) for _, choices in questions]
+        return [each.softmax(-1).tolist() for each in torch.split(scores, counts)]
 
     def tag(self, sentences: Sequence[Sequence[str]], batch: int = 32) -> list[list[tuple[str, float]]]:
         """The most probable tag of each word of each sentence, with its probability. Sentences are lists of words.

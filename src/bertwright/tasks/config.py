@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from bertwright.core.plugins import PLUGINS
+from bertwright.tasks.choice.config import ChoiceConfig
 from bertwright.tasks.classification.config import ClassificationConfig
 from bertwright.tasks.distillation.config import DistillationConfig
 from bertwright.tasks.pretraining.config import PreTrainingConfig
@@ -13,7 +14,13 @@ from bertwright.tasks.tagging.config import TaggingConfig
 from bertwright.tasks.task import TaskPlugin
 
 TaskConfig = Annotated[
-    PreTrainingConfig | DistillationConfig | ClassificationConfig | TaggingConfig | SpanConfig | TaskPlugin,
+    PreTrainingConfig
+    | DistillationConfig
+    | ClassificationConfig
+    | TaggingConfig
+    | SpanConfig
+    | ChoiceConfig
+    | TaskPlugin,
     PLUGINS,
 ]
 """Any task: the union of their sections."""

@@ -7,6 +7,8 @@ from typing import Any, assert_never
 
 from pydantic import TypeAdapter
 
+from bertwright.tasks.choice.config import ChoiceConfig
+from bertwright.tasks.choice.task import ChoiceTask
 from bertwright.tasks.classification.config import ClassificationConfig
 from bertwright.tasks.classification.task import ClassificationTask
 from bertwright.tasks.config import TaskConfig
@@ -20,7 +22,14 @@ from bertwright.tasks.tagging.config import TaggingConfig
 from bertwright.tasks.tagging.task import TaggingTask
 from bertwright.tasks.task import Task, TaskPlugin
 
-TASKS: tuple[type[Task], ...] = (PreTrainingTask, DistillationTask, ClassificationTask, TaggingTask, SpanTask)
+TASKS: tuple[type[Task], ...] = (
+    PreTrainingTask,
+    DistillationTask,
+    ClassificationTask,
+    TaggingTask,
+    SpanTask,
+    ChoiceTask,
+)
 """All of them; the first one is the default."""
 _SETTINGS = TypeAdapter[TaskConfig](TaskConfig)
 
@@ -38,6 +47,8 @@ def task_of(settings: TaskConfig) -> Task:
             return TaggingTask(settings)
         case SpanConfig():
             return SpanTask(settings)
+        case ChoiceConfig():
+            return ChoiceTask(settings)
         case TaskPlugin():
             return settings.build()
         case _:

@@ -46,7 +46,8 @@ def size_phases(job: TrainJob, state: State, device: torch.device, ranks: Ranks,
     phases = []
     for phase, config in zip(job.phases, job.config.phases, strict=True):
         if phase.finds_micro_batch:
-            size = min(ranks.each(fitting_sequences(job.network, config, computing, limit)))
+            each = phase.loader.examples.most_sequences
+            size = min(ranks.each(fitting_sequences(job.network, config, computing, limit, each)))
             size = min(size, _found(before, phase.index) or size)
             log.say(f"train: phase {phase.index} in micro-batches of {size:,} ({size_of(limit)} for each rank)")
             phase = phase.with_micro_batch(size)

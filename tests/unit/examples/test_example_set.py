@@ -24,10 +24,11 @@ class Tagged(ExampleSet):
     arrays: ClassVar = []
 
     def lengths(self, some: Selection) -> Ids:
-        return LENGTHS[some.rows] * self.sequences
+        return LENGTHS[some.rows] * self.sequences(some)
 
     def batch(self, some: Selection) -> MicroBatch:
-        rows, lengths = np.repeat(some.rows, self.sequences), np.repeat(LENGTHS[some.rows], self.sequences)
+        rows = np.repeat(some.rows, self.sequences(some))
+        lengths = LENGTHS[rows]
         bounds = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
         places = np.concatenate([np.arange(0), *map(np.arange, lengths)])
         tokens = 100 * np.repeat(rows, lengths) + places
@@ -36,36 +37,39 @@ class Tagged(ExampleSet):
             position_ids=places,
             segment_ids=np.zeros_like(tokens),
             cu_seqlens=bounds,
-            cu_rows=bounds[:: self.sequences],
-            max_row=int(self.lengths(some).max(initial=0)),
+            cu_rows=bounds,
+            max_row=int(lengths.max(initial=0)),
             prediction_positions=np.arange(len(tokens)),
             labels=tokens % 4,
             weights=np.ones(len(tokens), np.float32),
-            sequence_labels=self.labels(rows),
+            sequence_labels=self.labels(some),
             sequence_weights=np.ones(len(rows), np.float32),
         )
 
-    def labels(self, rows: Ids) -> Ids:
+    def labels(self, some: Selection) -> Ids:
         """[B]"""
-        return np.zeros_like(rows)
+        return np.zeros_like(some.rows)
 
 
 class Spans(Tagged):
     """The first and the last token of an answer are two labels of its sequence."""
 
-    def labels(self, rows: Ids) -> Ids:
+    def labels(self, some: Selection) -> Ids:
         """[B, 2]"""
-        return np.stack([rows % 2, LENGTHS[rows] - 1], 1)
+        return np.stack([some.rows % 2, LENGTHS[some.rows] - 1], 1)
 
 
 class Choices(Tagged):
-    """An example is three sequences, of which one is right."""
+    """An example is two to four sequences; the label of each is its number in the example."""
 
-    sequences = 3
+    most_sequences = 4
 
-    def labels(self, rows: Ids) -> Ids:
+    def sequences(self, some: Selection) -> Ids:
+        return 2 + some.rows % 3
+
+    def labels(self, some: Selection) -> Ids:
         """[B]"""
-        return (np.arange(len(rows)) % 3 == rows % 3).astype(np.int64)
+        return np.concatenate([np.arange(0), *map(np.arange, self.sequences(some))])
 
 
 KINDS = [Tagged(), Spans(), Choices()]
@@ -81,13 +85,16 @@ def examples_of(kind: ExampleSet, batches: list[MicroBatch]) -> Iterator[int]:
     """The number of each example of some batches, after a look at its sequences."""
     for batch in batches:
         firsts = batch.token_ids[batch.cu_seqlens[:-1]] // 100
-        groups = firsts.reshape(-1, kind.sequences)
-        assert (groups == groups[:, :1]).all(), "an example is in one micro-batch"
+        examples, number = list[int](), 0
+        while number < len(firsts):
+            examples.append(int(firsts[number]))
+            number += int(kind.sequences(Selection.of(np.array(examples[-1:])))[0])
+        whole = kind.batch(Selection.of(np.array(examples, np.int64)))
         assert (np.diff(batch.cu_seqlens) == LENGTHS[firsts]).all()
         assert (batch.labels == batch.token_ids[batch.prediction_positions] % 4).all()
-        assert batch.sequence_labels.shape == kind.batch(Selection.of(groups[:, 0])).sequence_labels.shape
-        assert (batch.sequence_labels == kind.batch(Selection.of(groups[:, 0])).sequence_labels).all()
-        yield from groups[:, 0].tolist()
+        assert batch.sequence_labels.shape == whole.sequence_labels.shape
+        assert (batch.sequence_labels == whole.sequence_labels).all(), "an example is in one micro-batch"
+        yield from examples
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: type(kind).__name__)
@@ -119,9 +126,10 @@ def test_an_epoch_takes_every_example_once(kind: ExampleSet) -> None:
 
 @each_row("kind", KINDS)
 def test_counts_and_the_mean_length_follow_from_its_batches(kind: ExampleSet) -> None:
-    every = kind.batch(Selection.of(np.arange(11)))
-    tokens = int(LENGTHS.sum()) * kind.sequences
-    assert kind.counts(Selection.of(np.arange(11))) == (tokens, 11 * kind.sequences, tokens)
+    some = Selection.of(np.arange(11))
+    every, sequences = kind.batch(some), kind.sequences(some)
+    tokens = int((LENGTHS * sequences).sum())
+    assert kind.counts(some) == (tokens, int(sequences.sum()), tokens)
     assert kind.mean_tokens == tokens / 11 and every.counts.tokens == tokens
     assert kind.counts(Selection.of(np.arange(0))) == (0, 0, 0)
 
@@ -129,4 +137,5 @@ def test_counts_and_the_mean_length_follow_from_its_batches(kind: ExampleSet) ->
 @each_row("kind", KINDS)
 def test_fixed_shapes_hold_them(kind: ExampleSet) -> None:
     (batch,) = loader(kind, 4).step(0)
-    assert batch_hash(in_rows(batch, Room(4, 3 * LENGTH, 3 * LENGTH))) == batch_hash(batch)
+    rows = 4 * kind.most_sequences
+    assert batch_hash(in_rows(batch, Room(rows, 3 * LENGTH, 3 * LENGTH))) == batch_hash(batch)

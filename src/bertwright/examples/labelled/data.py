@@ -25,6 +25,7 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.columns import Columns, facts_of
 from bertwright.examples.example_set import ExampleSet, Ids, Selection, StepCounts
 from bertwright.examples.store import Split
+from bertwright.examples.text_pairs import Parts, cut_longer, pack_texts
 from bertwright.examples.vocabulary import Vocabulary
 
 
@@ -113,46 +114,12 @@ class LabelledExamples(ExampleSet):
         """As `ExampleSet.batch`, without predictions: [CLS] A [SEP], or [CLS] A [SEP] B [SEP]."""
         rows = some.rows
         first, second = self._cut(rows)
-        lengths = first + second + 2 + self.pairs
-        ends = np.cumsum(lengths)
-        begins = ends - lengths
-        place = np.arange(ends[-1] if len(ends) else 0) - np.repeat(begins, lengths)
-        a, whole, start = (
-            np.repeat(v, lengths) for v in (first, self.labelled.first[rows].astype(np.int64), self.begins[rows])
-        )
-        second_text = place > a + 1
-        # Indices at [CLS] and [SEP] point next to their text, possibly outside the array: clipped, then overwritten.
-        inside = np.where(second_text, start + whole + place - a - 2, start + place - 1)
-        tokens = (
-            np.take(self.labelled.tokens, inside, mode="clip").astype(np.int64)
-            if len(self.labelled.tokens)
-            else 0 * place
-        )
-        tokens[begins] = self.vocabulary.cls
-        tokens[begins + first + 1] = tokens[ends - 1] = self.vocabulary.sep
-        labels = self.labelled.labels[rows]
-        bounds, none = np.concatenate([[0], ends]).astype(np.int32), np.zeros(0, np.int64)
-        return MicroBatch(
-            token_ids=tokens,
-            position_ids=place,
-            segment_ids=second_text.astype(np.int64),
-            cu_seqlens=bounds,
-            cu_rows=bounds,
-            max_row=int(lengths.max(initial=0)),
-            prediction_positions=none,
-            labels=none,
-            weights=np.zeros(0, np.float32),
-            sequence_labels=labels if self.classes == 1 else labels.astype(np.int64),
-            sequence_weights=np.ones(len(rows), np.float32),
-        )
+        begins, labels = self.begins[rows], self.labelled.labels[rows]
+        pairs = Parts(begins + self.labelled.first[rows].astype(np.int64), second) if self.pairs else None
+        labels = labels if self.classes == 1 else labels.astype(np.int64)
+        return pack_texts(self.labelled.tokens, Parts(begins, first), pairs, self.vocabulary, labels)
 
     def _cut(self, rows: Ids) -> tuple[Ids, Ids]:
-        """[N] tokens kept of each text when the longer one is truncated at its end until both fit, as `tokenizers` does
-        (`longest_first`): if both exceed half the room, each gets half, and the longer one gets the odd token."""
+        """[N] tokens kept of each text; see `cut_longer`."""
         first, second = (counts[rows].astype(np.int64) for counts in (self.labelled.first, self.labelled.second))
-        room = self.length - 2 - self.pairs
-        shorter, longer = np.minimum(first, second), np.maximum(first, second)
-        half = np.minimum(shorter, room // 2)
-        rest = np.minimum(longer, room - half)
-        swapped = first > second
-        return np.where(swapped, rest, half), np.where(swapped, half, rest)
+        return cut_longer(first, second, self.length - 2 - self.pairs)

@@ -37,6 +37,8 @@ class TextSizes:
     """[N] bytes in UTF-8 of each text that was read."""
     longest: int | None
     """Bytes of the longest text, or of the longest line of the file; None if not known."""
+    sequences: NDArray[np.int64] | None = None
+    """[N] sequences of each example, if it has several with texts of that size."""
 
 
 def text_sizes(file: Path, texts: LabelledTexts) -> TextSizes:

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from bertwright.examples.own_files import OwnFiles
 from bertwright.examples.problems import Problems
+from bertwright.model.family import ANSWERS
 from bertwright.tasks.task import TaskSettings
 
 if TYPE_CHECKING:
@@ -88,4 +89,4 @@ class SpanConfig(TaskSettings):
 
     def network(self, model: ModelConfig, entries: int, pairs: bool) -> NetworkConfig:
         """As `TaskSettings.network`: with two logits for each token in place of the pre-training heads."""
-        return model.resolve(entries, False, ("start", "end"), "span")
+        return model.resolve(entries, False, ANSWERS["span"], "span")

@@ -28,6 +28,7 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.columns import Columns
 from bertwright.examples.example_set import ExampleSet, Ids, Selection, StepCounts
 from bertwright.examples.store import Split
+from bertwright.examples.text_pairs import Parts, pack_texts
 from bertwright.examples.vocabulary import Vocabulary
 
 NO_ANSWER = "no answer"
@@ -144,30 +145,9 @@ class SpanExamples(ExampleSet):
         """As `ExampleSet.batch`; `sequence_labels` [B, 2] are the first and the last token of the answer in each
         sequence, 0 ([CLS]) if the window does not have all of it."""
         question, begin, end = self.windows[some.rows].T
-        asked, lengths = self.columns.questions[question].astype(np.int64), self.lengths(some)
-        ends = np.cumsum(lengths)
-        starts = ends - lengths
-        place = np.arange(ends[-1] if len(ends) else 0) - np.repeat(starts, lengths)
-        asked_T, first_T, begin_T = (np.repeat(each, lengths) for each in (asked, self.begins[question], begin))
-        second = place > asked_T + 1
-        # Indices at [CLS] and [SEP] point next to their text, possibly outside the array: clipped, then overwritten.
-        inside = first_T + np.where(second, begin_T + place - 2, place - 1)
-        tokens = np.take(self.columns.tokens, inside, mode="clip").astype(np.int64)
-        tokens[starts] = self.vocabulary.cls
-        tokens[starts + asked + 1] = tokens[ends - 1] = self.vocabulary.sep
+        asked, first = self.columns.questions[question].astype(np.int64), self.begins[question]
         answers = self.columns.answers.reshape(-1, 2)[question].astype(np.int64)
         whole = (answers[:, 0] >= begin) & (answers[:, 1] < end)
-        bounds, none = np.append(0, ends).astype(np.int32), np.zeros(0, np.int64)
-        return MicroBatch(
-            token_ids=tokens,
-            position_ids=place,
-            segment_ids=second.astype(np.int64),
-            cu_seqlens=bounds,
-            cu_rows=bounds,
-            max_row=int(lengths.max(initial=0)),
-            prediction_positions=none,
-            labels=none,
-            weights=np.zeros(0, np.float32),
-            sequence_labels=np.where(whole[:, None], answers + (asked + 2 - begin)[:, None], 0),
-            sequence_weights=np.ones(len(some), np.float32),
-        )
+        labels = np.where(whole[:, None], answers + (asked + 2 - begin)[:, None], 0)
+        window = Parts(first + asked + begin, end - begin)
+        return pack_texts(self.columns.tokens, Parts(first, asked), window, self.vocabulary, labels)

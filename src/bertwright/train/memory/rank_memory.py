@@ -120,15 +120,17 @@ def training_bytes(
     return _kept_bytes(network, computing, held) + max(held.scratch + activations, gathered)
 
 
-def fitting_sequences(network: NetworkConfig, phase: PhaseConfig, computing: Computing, limit: float) -> int:
-    """Return the largest micro-batch, in sequences (with packing, rows), whose training fills `FILLED` of `limit`
-    bytes.
+def fitting_sequences(
+    network: NetworkConfig, phase: PhaseConfig, computing: Computing, limit: float, each: int = 1
+) -> int:
+    """Return the largest micro-batch, in examples of at most `each` sequences (with packing, rows), whose training
+    fills `FILLED` of `limit` bytes.
 
     At least 1, and at most a rank's share of the batch.
     """
     room = FILLED * limit - fixed_bytes(network, computing)
-    sequences = int(room // sequences_bytes(network, phase, computing, 1))
-    return max(1, min(sequences, share_of(phase, computing.sharing.ranks)))
+    examples = int(room // sequences_bytes(network, phase, computing, each))
+    return max(1, min(examples, share_of(phase, computing.sharing.ranks)))
 
 
 def share_of(phase: PhaseConfig, ranks: int) -> int:

@@ -123,12 +123,14 @@ class Phase:
         """Return the shape of a forward pass on each of `world` ranks, for fixed shapes."""
         settings = self.loader.settings
         rows = min(settings.micro_batching.micro_batch, math.ceil(settings.global_batch / world))
+        rows *= self.loader.examples.most_sequences
         return Room(rows, settings.length, settings.masking.most(settings.length))
 
     @property
     def heldout_shape(self) -> Room:
         """The shape of a forward pass that scores, for fixed shapes."""
-        return replace(self.shape(1), rows=HELDOUT_MICRO_BATCH)
+        rows = (len(batch.cu_rows) - 1 for batch in self.heldout())
+        return replace(self.shape(1), rows=max(HELDOUT_MICRO_BATCH, *rows))
 
     @property
     def heldout_room(self) -> int:
