@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from bertwright.core.errors import DataError
-from bertwright.examples.documents import text_hash
+from bertwright.corpus.heldout import text_hash
 from bertwright.examples.labelled.records import Record, records
 from bertwright.examples.problems import Problems
 from bertwright.tasks.choice.layout import Layout, choices_of, find_layout, no_column, value_of
