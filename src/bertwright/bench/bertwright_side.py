@@ -9,15 +9,18 @@ from typing import cast
 
 import torch
 
-from bertwright.bench.workload import VOCABULARY, Step, Training, Workload, loader_of
+from bertwright.bench.workload import Step, Training, Workload, loader_of
 from bertwright.examples.config import MaskingConfig
 from bertwright.examples.example_set import StepCounts
 from bertwright.examples.padding import Room
-from bertwright.model.bert.config import BertModelConfig
+from bertwright.model.classifier import Classifier
 from bertwright.model.config import kernel_for
 from bertwright.model.device import torch_settings
+from bertwright.model.model import Model
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.config import AdamWConfig
+from bertwright.tasks.classification.objective import Classification
+from bertwright.tasks.objective import Objective
 from bertwright.tasks.pretraining.objective import PreTraining
 from bertwright.train.engine.single import Single
 from bertwright.train.micro_batch import prefetch
@@ -53,9 +56,7 @@ def bertwright_side(workload: Workload, training: Training) -> Callable[[int], l
 
     def block(number: int) -> list[Step]:
         with _settings(training):
-            meter = measure_throughput(
-                cast(PreTrainingModel, trained.model), trained.precision, loader.settings, trained.ranks
-            )
+            meter = measure_throughput(cast(Model, trained.model), trained.precision, loader.settings, trained.ranks)
             return [step(meter) for _ in range(number)]
 
     return block
@@ -68,10 +69,15 @@ def _settings(training: Training) -> AbstractContextManager[None]:
 
 def _build_trainee(workload: Workload, training: Training) -> Trainee:
     torch.manual_seed(1)
-    dropped = {"dropout": training.dropout, "attention_dropout": training.attention_dropout}
-    network = BertModelConfig(size=workload.size, **dropped).resolve(VOCABULARY.size, workload.pairs)
-    model = PreTrainingModel(network, kernel_for("cpu")).train()
+    network = workload.network(training)
+    model: Model
+    objective: Objective
+    if workload.labels:
+        model, objective = Classifier(network, kernel_for("cpu")), Classification(len(workload.labels))
+    else:
+        model, objective = PreTrainingModel(network, kernel_for("cpu")), PreTraining(workload.pairs)
+    model.train()
     precision = build_precision(Bf16Config() if training.precision == "bf16" else Fp32Config(), torch.device("cpu"))
     # The Trainer's default optimizer and limit of the norm, so that both sides do the same work.
     engine = Single(model, AdamWConfig(max_grad_norm=1.0))
-    return Trainee(model, PreTraining(workload.pairs), engine, Ranks(), precision)
+    return Trainee(model, objective, engine, Ranks(), precision)

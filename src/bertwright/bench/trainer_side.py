@@ -1,8 +1,8 @@
 """Steps of Hugging Face's Trainer with its own collator, on the same examples.
 
-`trainer`: the usual setup, with every example padded to the longest length. `trainer-tuned`: its fastest options,
-with examples grouped by length and padded to the longest of each batch. Both otherwise use its defaults: SDPA attention
-and fused AdamW.
+`trainer`: the usual setup, with every example padded to the longest length, or in classification, as the Trainer's
+default collator does, to the longest of its batch. `trainer-tuned`: its fastest options, with examples grouped by
+length and padded to the longest of each batch. Both otherwise use its defaults: SDPA attention and fused AdamW.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from transformers import (
     BertConfig,
     BertForMaskedLM,
     BertForPreTraining,
+    BertForSequenceClassification,
     BertTokenizer,
     DataCollatorForLanguageModeling,
+    DataCollatorWithPadding,
     Trainer,
     TrainerCallback,
     TrainingArguments,
 )
 
 from bertwright.bench.workload import VOCABULARY, Step, Training, Workload, examples_of, loader_of
-from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.interop.peer import peer_of
 
 _MAX_STEPS = 10_000
@@ -47,6 +48,8 @@ class _Examples(Dataset[dict[str, Any]]):
             # 0 is the padding token in both vocabularies.
             row = {"input_ids": ids + [0] * room, "token_type_ids": segments + [0] * room}
             row["attention_mask"] = [1] * len(ids) + [0] * room
+            if workload.labels:
+                row["labels"] = example.label
             if workload.pairs:
                 row["next_sentence_label"] = example.label
             self.rows.append(row)
@@ -75,9 +78,14 @@ def trainer_side(workload: Workload, training: Training, tuned: bool, steps: int
     """Yields blocks of `steps` timed steps, for ever; the first step of each call of `train` does not count."""
     torch.set_num_threads(training.threads)
     torch.manual_seed(1)
-    examples, model = _Examples(workload, padded=not tuned), _model(workload, training)
+    examples, model = _Examples(workload, padded=not tuned and not workload.labels), _model(workload, training)
     with tempfile.TemporaryDirectory() as folder:
-        collator = DataCollatorForLanguageModeling(_tokenizer(Path(folder)), mlm_probability=0.15)
+        tokenizer = _tokenizer(Path(folder))
+        collator = (
+            DataCollatorWithPadding(tokenizer)
+            if workload.labels
+            else DataCollatorForLanguageModeling(tokenizer, mlm_probability=0.15)
+        )
         grouped = {"train_sampling_strategy": "group_by_length"} if tuned else {}
         arguments = TrainingArguments(
             output_dir=folder,
@@ -99,9 +107,9 @@ def trainer_side(workload: Workload, training: Training, tuned: bool, steps: int
 
 
 def _model(workload: Workload, training: Training) -> Any:
-    dropped = {"dropout": training.dropout, "attention_dropout": training.attention_dropout}
-    section = BertModelConfig(size=workload.size, **dropped)
-    config = BertConfig(**peer_of(section.resolve(VOCABULARY.size, workload.pairs)).config)
+    config = BertConfig(**peer_of(workload.network(training)).config)
+    if workload.labels:
+        return BertForSequenceClassification(config)
     return BertForPreTraining(config) if workload.pairs else BertForMaskedLM(config)
 
 

@@ -17,16 +17,19 @@ from numpy.typing import NDArray
 from bertwright.core.rng import below, fold, key
 from bertwright.examples.batch import MicroBatch, unmasked
 from bertwright.examples.config import ExamplesConfig, MaskingConfig, MicroBatching
+from bertwright.examples.example_set import ExampleSet
+from bertwright.examples.labelled.data import Labelled, LabelledExamples
 from bertwright.examples.loader import Loader, LoaderSettings
 from bertwright.examples.plan_builder import plan_passes
 from bertwright.examples.planned import PlannedExamples
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Documents, Store
 from bertwright.examples.vocabulary import Vocabulary
-from bertwright.model.bert.config import SizeName
+from bertwright.model.bert.config import BertModelConfig, SizeName
+from bertwright.model.bert.network import BertConfig
 
 VOCABULARY = Vocabulary(hash="", size=30_522, pad=0, unk=1, cls=2, sep=3, mask=4, unused=(), continues=())
-Name = Literal["full-128", "pairs-128", "half-512", "base-128"]
+Name = Literal["full-128", "pairs-128", "half-512", "base-128", "phrases-128"]
 Side = Literal["bertwright", "trainer", "trainer-tuned"]
 Precision = Literal["fp32", "bf16"]
 
@@ -36,13 +39,14 @@ class Workload:
     """One kind of training."""
 
     about: str
-    size: SizeName
-    """Of the network."""
+    size: SizeName | Literal["minilm"]
+    """Of the network; MiniLM's is that of Wang et al. 2020 with six layers."""
     length: int
     """Longest example (tokens)."""
     batch: int
     """Examples per step."""
-    plan: Literal["next-sentence", "full-sentences", "doc-sentences"]
+    plan: Literal["next-sentence", "full-sentences", "doc-sentences", "classes"]
+    """How examples are made of sentences; `classes`: each is a text of one of two classes."""
     sentences: tuple[int, int]
     """Minimum and maximum number of sentences in a document."""
     tokens: tuple[int, int] = (5, 39)
@@ -53,12 +57,29 @@ class Workload:
         """Whether examples are pairs with a label."""
         return self.plan == "next-sentence"
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The classes of texts; empty: pre-training."""
+        return ("negative", "positive") if self.plan == "classes" else ()
 
+    def network(self, training: Training) -> BertConfig:
+        """The network that is trained."""
+        dropped = {"dropout": training.dropout, "attention_dropout": training.attention_dropout}
+        minilm = self.size == "minilm"
+        section = BertModelConfig(size="base" if self.size == "minilm" else self.size, **dropped)
+        network = section.resolve(VOCABULARY.size, self.pairs, self.labels)
+        return network.model_copy(update=_MINILM) if minilm else network
+
+
+_MINILM = {"hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1536}
+_PHRASES = (1, 2, 2, 3, 4, 4, 5, 6, 6, 7, 8, 9, 11, 12, 14, 16, 18, 21, 25, 31, 64)
+"""Tokens of SST-2's training phrases, without special ones: the shortest, then the longest of each twentieth."""
 WORKLOADS: dict[Name, Workload] = {
     "full-128": Workload("full blocks of 128", "mini", 128, 32, "full-sentences", (40, 40), (126, 126)),
     "pairs-128": Workload("sentence pairs at 128", "mini", 128, 32, "next-sentence", (1, 40)),
     "half-512": Workload("documents that fill half of 512", "mini", 512, 16, "doc-sentences", (1, 22)),
     "base-128": Workload("BERT-base, full blocks of 128", "base", 128, 16, "full-sentences", (40, 40), (126, 126)),
+    "phrases-128": Workload("fine-tuning on phrases as long as SST-2's", "minilm", 128, 32, "classes", (1, 1), (1, 64)),
 }
 """By the names that `--workload` accepts."""
 
@@ -91,13 +112,21 @@ def loader_of(workload: Workload, micro_batch: int = 0, tokens: int = 400_000, p
 
     `micro_batch` counts examples (0: the entire batch), or rows of several examples with `packing`.
     """
+    examples = _phrases(workload) if workload.labels else _planned(workload, tokens)
+    batching = MicroBatching(micro_batch or workload.batch, workload.length if packing else 0)
+    return Loader(
+        examples, LoaderSettings(workload.length, MaskingConfig(), workload.batch, batching, seed=1, phase="0")
+    )
+
+
+def _planned(workload: Workload, tokens: int) -> ExampleSet:
+    assert workload.plan != "classes"
     lengths = _between(workload.tokens, "lengths", tokens // workload.tokens[0])
     counts = _between(workload.sentences, "counts", len(lengths))
     # As many counts as sentences were drawn: the documents that the sentences suffice for remain.
     counts = counts[np.cumsum(counts) <= len(lengths)]
     lengths = lengths[: counts.sum()]
-    # From 5 on, because the ids before it are the special entries.
-    ids = (5 + below(key("ids"), np.arange(lengths.sum()), VOCABULARY.size - 5)).astype("<u2")
+    ids = _ids(int(lengths.sum()))
     firsts = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint64)
     hashes = fold(key("hashes"), np.arange(len(counts)))
     documents = Documents(ids, lengths.astype(np.uint16), firsts, hashes)
@@ -109,10 +138,23 @@ def loader_of(workload: Workload, micro_batch: int = 0, tokens: int = 400_000, p
         shard_tokens=np.array([0, len(ids)]),
         vocabulary=VOCABULARY,
     )
-    batching = MicroBatching(micro_batch or workload.batch, workload.length if packing else 0)
-    settings = LoaderSettings(workload.length, MaskingConfig(), workload.batch, batching, seed=1, phase="0")
-    plans = Plans([rows], np.array([[len(rows)]]))
-    return Loader(PlannedExamples(store, plans, workload.length, settings.masking), settings)
+    return PlannedExamples(store, Plans([rows], np.array([[len(rows)]])), workload.length, MaskingConfig())
+
+
+def _phrases(workload: Workload) -> ExampleSet:
+    """Phrases with lengths in the proportions of `_PHRASES`, of random classes."""
+    draws = below(key("phrases"), np.arange(4096), 20 * 1000)
+    bounds = np.array(_PHRASES)
+    twentieth, place = draws // 1000, draws % 1000
+    first = bounds[twentieth] + (bounds[twentieth + 1] - bounds[twentieth] + 1) * place // 1000
+    labels = below(key("labels"), np.arange(len(first)), 2).astype(np.float32)
+    labelled = Labelled(_ids(int(first.sum())), first.astype(np.uint32), np.zeros(len(first), np.uint32), labels)
+    return LabelledExamples(labelled, np.cumsum(first) - first, workload.length, False, 2, VOCABULARY)
+
+
+def _ids(number: int) -> NDArray[np.uint16]:
+    # From 5 on, because the ids before it are the special entries.
+    return (5 + below(key("ids"), np.arange(number), VOCABULARY.size - 5)).astype("<u2")
 
 
 def _between(bounds: tuple[int, int], name: str, number: int) -> NDArray[np.int64]:
@@ -129,7 +171,7 @@ class Example:
     segment_ids: NDArray[np.int64]
     """[n]"""
     label: int
-    """Label of its pair; 0 if it is not a pair."""
+    """Label of its pair, or class; 0 if it has none."""
 
 
 def examples_of(batch: MicroBatch) -> Iterator[Example]:

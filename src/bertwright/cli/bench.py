@@ -45,7 +45,7 @@ class Sides:
 
     workload: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="One of full-128, pairs-128, half-512, base-128; default: all."),
+        typer.Option(metavar="NAME", help="One of full-128, pairs-128, half-512, base-128, phrases-128; default: all."),
     ] = None
     peer: Annotated[
         Literal["hf", "none"],

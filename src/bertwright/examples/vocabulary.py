@@ -13,7 +13,6 @@ from pydantic import Field, TypeAdapter
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_typed
-from bertwright.vocab.entries import CLS, MASK, PAD, SEP, UNK
 
 if TYPE_CHECKING:  # loading batches must not require a tokenizer (decision 0002)
     from bertwright.vocab.tokenizer import Tokenizer
@@ -60,6 +59,9 @@ class Vocabulary:
     @classmethod
     def of(cls, tokenizer: Tokenizer, hash: str = "") -> Vocabulary:
         """The facts about the vocabulary of a tokenizer; `hash` identifies it in artifacts."""
+        # Reading examples needs nothing of the room of vocabularies.
+        from bertwright.vocab.entries import CLS, MASK, PAD, SEP, UNK
+
         entries = tokenizer.vocabulary
         pad, unk, cls_id, sep, mask = (tokenizer.ids(entry) for entry in (PAD, UNK, CLS, SEP, MASK))
         unused = tuple(i for i, entry in enumerate(entries) if entry.startswith("[unused"))

@@ -16,6 +16,7 @@ from bertwright.bench.workload import VOCABULARY, WORKLOADS, Training, Workload,
 pytestmark = pytest.mark.heavy
 
 ONE = Training(threads=1)
+PHRASES = Workload("phrases", "tiny", 128, 4, "classes", (1, 1), (1, 64))
 VARIED = Workload("of varied lengths", "tiny", 64, 4, "doc-sentences", (1, 6), (5, 9))
 
 
@@ -36,17 +37,23 @@ def test_it_has_our_examples_before_masking(padded: bool) -> None:
         assert lengths == {SMALL.length if padded else read}
 
 
-def test_blocks_have_no_label() -> None:
+def test_blocks_have_no_label_and_phrases_have_a_class() -> None:
     assert "next_sentence_label" not in _Examples(WORKLOADS["full-128"], padded=True)[0]
+    rows = _Examples(PHRASES, padded=False)
+    (batch,) = loader_of(PHRASES).step(0)
+    own = {tuple(each.token_ids.tolist()): each.label for each in examples_of(batch)}
+    found = [row for row in map(rows.__getitem__, range(len(rows))) if tuple(row["input_ids"]) in own]
+    assert len(found) >= PHRASES.batch and all(own[tuple(row["input_ids"])] == row["labels"] for row in found)
 
 
-@each_row("workload", [SMALL, WORKLOADS["full-128"]])
+@each_row("workload", [SMALL, WORKLOADS["full-128"], WORKLOADS["phrases-128"]])
 def test_it_trains_a_network_of_our_size_and_dropout(workload: Any) -> None:
     asked = Training(threads=1, dropout=0.25, attention_dropout=0.125)
     model, own = _model(workload, asked), _build_trainee(workload, asked).model
     assert (model.config.hidden_dropout_prob, model.config.attention_probs_dropout_prob) == (0.25, 0.125)
     assert model.num_parameters() == pytest.approx(sum(each.numel() for each in own.parameters()), abs=1)
     assert ("ForPreTraining" in type(model).__name__) is workload.pairs
+    assert ("ForSequenceClassification" in type(model).__name__) is bool(workload.labels)
 
 
 def test_the_collators_special_tokens_are_ours(tmp_path: Any) -> None:
@@ -75,3 +82,18 @@ def test_the_requested_steps_are_timed(tuned: bool, monkeypatch: pytest.MonkeyPa
     assert {rows for rows, _, _ in widths} == {VARIED.batch}
     assert all(width == (longest if tuned else VARIED.length) for _, width, longest in widths)
     assert all(longest < VARIED.length for _, _, longest in widths), "else a rectangle would show nothing"
+
+
+@each_row("tuned", [False, True])
+def test_phrases_are_padded_to_the_longest_of_their_batch(tuned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    widths: list[tuple[int, int]] = []
+
+    class Noted(side.DataCollatorWithPadding):  # type: ignore[misc, name-defined]
+        def __call__(self, rows: Any) -> Any:
+            batch = super().__call__(rows)
+            widths.append((batch["input_ids"].shape[1], int(batch["attention_mask"].sum(1).max())))
+            return batch
+
+    monkeypatch.setattr(side, "DataCollatorWithPadding", Noted)
+    assert len(next(trainer_side(PHRASES, ONE, tuned, 2))) == 2
+    assert widths and all(width == longest for width, longest in widths)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.rows import each_row
 
-from bertwright.bench.workload import VOCABULARY, WORKLOADS, Name, Workload, examples_of, loader_of
+from bertwright.bench.workload import VOCABULARY, WORKLOADS, Name, Training, Workload, examples_of, loader_of
 
 SMALL = Workload("small", "tiny", 32, 4, "next-sentence", (1, 6), (5, 9))
 
@@ -15,8 +15,8 @@ def test_a_workload_is_what_it_says(name: Name) -> None:
     assert loader.total > 200, "more examples than are measured"
     fill = loader.examples.mean_tokens / WORKLOADS[name].length
     assert (fill == 1) == (name in ("full-128", "base-128")) and (0.4 < fill < 0.5) == (name == "half-512")
-    pairs = loader.counts(0).pairs
-    assert (pairs == WORKLOADS[name].batch) == WORKLOADS[name].pairs
+    labelled = loader.counts(0).sequences
+    assert (labelled == WORKLOADS[name].batch) == (WORKLOADS[name].pairs or bool(WORKLOADS[name].labels))
 
 
 def test_examples_are_those_before_masking() -> None:
@@ -70,3 +70,16 @@ def test_packing_lays_several_in_a_row() -> None:
     (apart,), (packed, *_) = loader_of(half).step(0), loader_of(half, 4, packing=True).step(0)
     assert len(apart.cu_rows) == len(apart.cu_seqlens)
     assert len(packed.cu_rows) < len(packed.cu_seqlens) and packed.max_row <= half.length
+
+
+def test_phrases_are_as_long_as_those_of_sst2() -> None:
+    workload = WORKLOADS["phrases-128"]
+    examples = [each for step in range(60) for each in examples_of(*loader_of(workload).step(step))]
+    lengths = np.array([len(each.token_ids) - 2 for each in examples])
+    # Counted in the data set: half of the phrases have up to 8 tokens, a tenth 25 or more, the mean is 11.3.
+    assert lengths.min() >= 1 and lengths.max() <= 64 and np.median(lengths) == pytest.approx(8, abs=1)
+    assert np.quantile(lengths, 0.9) == pytest.approx(25, abs=3) and lengths.mean() == pytest.approx(11.5, abs=1)
+    assert {each.label for each in examples} == {0, 1}
+    network = workload.network(Training(dropout=0.3))
+    assert (network.hidden_size, network.num_hidden_layers, network.num_attention_heads) == (384, 6, 12)
+    assert network.labels == workload.labels and network.hidden_dropout_prob == 0.3
