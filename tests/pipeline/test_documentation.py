@@ -1,6 +1,7 @@
 """Everything that the documents tell people to type works: commands, recipe excerpts and Python."""
 
 import hashlib
+import json
 import os
 import re
 import shlex
@@ -272,12 +273,17 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         data_of(rest[0], make_folder(folder.parent) / folder.name)
         yield [*arguments, *(["--print"] if "--print" not in rest else [])]
     elif verb == "predict":
-        head: Head = "token" if rest[1].endswith(".conll") else "sequence"
-        network = BertModelConfig(size="tiny").resolve(len(SPECIALS) + 2, False, ("no", "yes"), head)
+        file = Path(rest[1])
+        heads: dict[str, Head] = {"news.conll": "token", "questions.jsonl": "span"}
+        network = BertModelConfig(size="tiny").resolve(
+            len(SPECIALS) + 2, False, ("no", "yes"), heads.get(file.name, "sequence")
+        )
         write_stock(Path(rest[0]), Classifier(network))
         entries = [*SPECIALS, "word0", "word1"]
         build_tokenizer(entries, lower_case=True, strip_accents=True).save(str(Path(rest[0], "tokenizer.json")))
-        Path(rest[1]).write_text("word0 word1\n", encoding="utf-8")
+        record = {"text": "word0 word1", "question": "word0", "context": "word1 word0"}
+        contents = {".csv": "text\nword0 word1\n", ".jsonl": f"{json.dumps(record)}\n", ".json": json.dumps([record])}
+        file.write_text(contents.get(file.suffix, "word0 word1\n"), encoding="utf-8")
         yield arguments
     elif verb == "report" and rest[0].startswith("runs/"):
         for word in rest[: rest.index("--out")]:

@@ -143,7 +143,16 @@ def test_questions_are_answered(workplace: Path, call: Call) -> None:
     assert done.out.splitlines()[0].split() == ["seed", "f1", "(official)", "exact", "threshold"]
     results = read_json(workplace / "run" / SCORES)
     assert results["heldout"] == 9 and results["scores"]["exact"]["baseline"] == pytest.approx(1 / 3)
-    assert results["scores"]["f1"]["mean"] > 0.9 and results["collapsed"] == 0
+    assert results["scores"]["f1"]["mean"] == results["scores"]["exact"]["mean"] == 1.0
+    for model in ("run", "run/export/hf"):
+        answers = json.loads(call("predict", model, "dev.json").out)
+        assert answers == {str(number): ["good", "bad", ""][number % 3] for number in range(9)}, "also the threshold"
+    rows = [{"question": "film", "context": context} for context, _ in texts]
+    Path("new.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    found = [json.loads(line)["prediction"] for line in call("predict", "run", "new.jsonl").out.splitlines()]
+    assert found == ["good", "bad", ""]
+    always = call("predict", "run", "new.jsonl", "--threshold", "1000", "--json").out.splitlines()[2]
+    assert json.loads(always)["answer"]
 
 
 def squad(texts: list[tuple[str, str | None]]) -> dict[str, object]:
@@ -176,15 +185,34 @@ def test_predictions_are_those_that_were_scored(workplace: Path, call: Call) -> 
     for model in ("run", "run/export/hf"):
         done = call("predict", model, "dev.tsv")
         assert done.code == 0, done.err
-        rows = [line.split("\t") for line in done.out.splitlines()]
-        right = [row[0] == label for row, label in zip(rows, ["positive", "negative"] * 8, strict=True)]
+        head, *rows = [line.split("\t") for line in done.out.splitlines()]
+        assert head == ["sentence", "label", "prediction", "probability"] and rows[1][0] == "a bad film ."
+        right = [row[2] == label for row, label in zip(rows, ["positive", "negative"] * 8, strict=True)]
         assert sum(right) / 16 == accuracy == 1.0
-        assert rows[1][2] == "a bad film ."
     assert json.loads(call("predict", "run", "dev.tsv", "--json").out.splitlines()[0])["label"] == "positive"
-    refused = call("predict", "model", "dev.tsv")
-    assert refused.code == 2 and "neither classifies texts nor tags words" in refused.err
-    missing = call("predict", "run", "nothing.tsv")
-    assert missing.code == 2 and "there is no file nothing.tsv" in missing.err
+    Path("test.tsv").write_text("index\tsentence\n0\ta bad film .\n1\ta good film .\n", encoding="utf-8")
+    done = call("predict", "run", "test.tsv", "--submission", "glue", "--out", "sent")
+    assert done.out == "sent/SST-2.tsv\n" and Path("sent/SST-2.tsv").read_text() == "index\tprediction\n0\t0\n1\t1\n"
+    Path("test.txt").write_text("a bad film .\n", encoding="utf-8")
+    assert call("predict", "run", "test.txt", "--out", "a.txt").out == "a.txt\n"
+    assert Path("a.txt").read_text().split("\t")[0] == "negative"
+
+
+@each_row(
+    ("words", "message"),
+    [
+        (("dev.tsv",), "neither classifies texts nor tags words nor answers questions"),
+        (("nothing.tsv",), "there is no file nothing.tsv"),
+        (("dev.tsv", "--out", "dev.tsv"), "--out dev.tsv is the file that is read"),
+        (("dev.tsv", "--out", "dev.csv"), "the answers to dev.tsv are a .tsv"),
+        (("-", "--pair", "x"), "--pair for lines of the input has no effect"),
+        (("dev.tsv", "--submission", "glue", "--tag", "x"), "--tag with --submission has no effect"),
+        (("dev.tsv", "--threshold", "1"), "--threshold has an effect only for a model that answers questions"),
+    ],
+)
+def test_what_cannot_be_predicted_is_refused(words: tuple[str, ...], message: str, workplace: Path, call: Call) -> None:
+    done = call("predict", "model", *words)
+    assert done.code == 2 and message in done.err
 
 
 def test_words_are_tagged(workplace: Path, call: Call) -> None:
@@ -195,6 +223,8 @@ def test_words_are_tagged(workplace: Path, call: Call) -> None:
     run = call("finetune", "pos", "--model", "model", "--data", ".", "--out", "run", *FEW, "train.phases.0.epochs=8")
     assert run.code == 0, run.err
     Path("new.txt").write_text("a bad film\n", encoding="utf-8")
+    columns = call("predict", "run", "dev.conll")
+    assert columns.out.splitlines() == lines.splitlines() * 4, "the tags are those of the file"
     done = call("predict", "run", "new.txt")
     assert [line.split("\t")[:2] for line in done.out.splitlines() if line] == [
         ["a", "DET"], ["bad", "ADJ"], ["film", "NOUN"],

@@ -1,97 +1,146 @@
-"""`predict`: the answers of a fine-tuned model to texts, pairs or words without labels."""
+"""`predict`: the answers of a fine-tuned model to texts, pairs, words or questions without labels."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from bertwright.cli.options import Json, refuse_useless
-from bertwright.cli.text import json_line
+from bertwright.cli.options import Json, option_groups, refuse_useless
 from bertwright.core.config import expand_home
 from bertwright.core.errors import RecipeError
-
-if TYPE_CHECKING:
-    from bertwright.finetune.unlabelled import Question
-    from bertwright.model.text_encoder import Encoder
-
-_AT_ONCE = 1024
-"""Texts that are read, sorted by length and answered together."""
-_SPACES = str.maketrans("\t\r\n", "   ")
-"""What would end a cell or a row."""
+from bertwright.core.files import atomic_file
+from bertwright.examples.problems import Problems
 
 
-def predict(
+@dataclass(frozen=True)
+class Asked:
+    """What to answer, by which model."""
+
     model: Annotated[
         Path, typer.Argument(metavar="MODEL", help="A fine-tuned run, or a folder as transformers saves it.")
-    ],
+    ]
     file: Annotated[
         str,
         typer.Argument(
-            metavar="FILE|-", help="Texts, pairs or words without labels; - for a text a line from the input."
+            metavar="FILE|-",
+            help="Texts, pairs, words or questions without labels; - for a text a line from the input.",
         ),
-    ],
-    text: Annotated[str, typer.Option(metavar="NAME", help="Column of the text, or of the words.")] = "",
-    pair: Annotated[str, typer.Option(metavar="NAME", help="Column of the second text.")] = "",
+    ]
+    text: Annotated[str, typer.Option(metavar="NAME", help="Column of the text, the words, or the question.")] = ""
+    pair: Annotated[
+        str, typer.Option(metavar="NAME", help="Column of the second text, or of the text with the answer.")
+    ] = ""
+    tag: Annotated[str, typer.Option(metavar="NAME", help="Column of a column file that gets the tags.")] = ""
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NUMBER",
+            help="How much likelier that there is no answer must be than the best one for none to be given; default: "
+            "that of the run.",
+        ),
+    ] = None
+
+    def refuse_useless(self, submission: str, as_json: bool) -> None:
+        """Raise `RecipeError` if there is no such file, or if an option has no effect."""
+        if self.file == "-":
+            named = {"--text": self.text, "--pair": self.pair, "--tag": self.tag, "--submission": submission}
+            refuse_useless("for lines of the input", {option: bool(given) for option, given in named.items()})
+        elif not Path(self.file).is_file():
+            raise RecipeError(
+                f"there is no file {self.file}. Give one with texts, or - to read a text a line from the input."
+            )
+        if submission:
+            refuse_useless("with --submission", {"--json": as_json, "--tag": bool(self.tag)})
+
+
+@option_groups
+def predict(
+    of: Asked,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write to this file, in the format of the data.")
+    ] = None,
+    submission: Annotated[
+        str,
+        typer.Option(
+            metavar="glue|hulu|TASK",
+            help="Write the file that the server of GLUE or HuLU takes, to --out, a folder (default: the current one).",
+        ),
+    ] = "",
     as_json: Json = False,
 ) -> None:
-    """Print the answers of a fine-tuned model: tab-separated, or a JSON object a line."""
-    if file != "-" and not Path(file).is_file():
-        raise RecipeError(f"there is no file {file}. Give one with texts, or - to read a text a line from the input.")
+    """Answer the texts of a file in its own format, with columns for the answers; or lines, by tab-separated rows."""
+    of.refuse_useless(submission, as_json)
+    file, folder, problems = Path(of.file), expand_home(of.model), Problems()
+    if not submission and not as_json:
+        _check_out(file, out)
     from bertwright.model.device import resolve_device
     from bertwright.model.text_encoder import Encoder
+    from bertwright.predict.answerers import Names, answerer_of
+    from bertwright.predict.run import answer_source, open_lines, open_source, write_json
+    from bertwright.predict.submission import find_submission, write_submission
 
-    encoder = Encoder(expand_home(model), resolve_device("auto"))
-    head = encoder.model.config.head if encoder.model.config.labels else ""
-    if head not in ("sequence", "token"):
-        what = "answers questions, which predict does not read; its card has a program that does"
-        remedy = what if head == "span" else "neither classifies texts nor tags words: bertwright finetune trains it to"
-        raise RecipeError(f"{model} {remedy}.")
-    if head == "token":
-        refuse_useless("for words", {"--pair": bool(pair)})
-    if file == "-":
-        refuse_useless("for lines of the input", {"--text": bool(text), "--pair": bool(pair)})
-    from bertwright.finetune.unlabelled import questions_of, read_questions, read_sentences_of_words, words_of
-
-    if head == "token":
-        sentences = words_of(sys.stdin) if file == "-" else read_sentences_of_words(Path(file), text)
-        lines = _tags(encoder, sentences, as_json)
+    wanted = find_submission(submission, folder, file) if submission else None
+    encoder = Encoder(folder, resolve_device("auto"))
+    answerer = answerer_of(folder, encoder, Names(of.text, of.pair), of.threshold)
+    if of.file == "-":
+        source = open_lines(_standard_input(), answerer, problems)
     else:
-        questions = questions_of(sys.stdin) if file == "-" else read_questions(Path(file), text, pair)
-        lines = _classes(encoder, questions, as_json)
-    for line in lines:
-        print(line)
+        source = open_source(file, answerer, (of.text, of.tag), problems)
+    answered = answer_source(source, answerer)
+    if wanted is not None:
+        print(write_submission(wanted, encoder.model.config.labels, answered, problems, out or Path()))
+        return
+    with _output(out) as written:
+        (write_json if as_json else source.write)(answered, written)
+    for sentence in problems.sentences():
+        print(f"predict: {of.file}: {sentence}; not answered", file=sys.stderr)
 
 
-def _classes(encoder: Encoder, questions: Iterable[Question], as_json: bool) -> Iterator[str]:
-    """A row for each text: the class, its probability, the text; of a regression, the number and the text."""
-    questions = iter(questions)
-    numbers = len(encoder.model.config.labels) == 1
-    while some := list(islice(questions, _AT_ONCE)):
-        for question, answer in zip(some, encoder.classify(some), strict=True):
-            label = max(answer, key=answer.__getitem__)
-            texts = question if isinstance(question, tuple) else (question,)
-            if as_json:
-                facts: dict[str, Any] = {"text": texts[0]} | ({"pair": texts[1]} if len(texts) > 1 else {})
-                best = {} if numbers else {"label": label, "probability": answer[label]}
-                yield json_line({**facts, **best, ("numbers" if numbers else "probabilities"): answer})
-            else:
-                cells = [f"{answer[label]:.4f}"] if numbers else [label, f"{answer[label]:.4f}"]
-                yield "\t".join(cell.translate(_SPACES) for cell in (*cells, *texts))
+def _check_out(given: Path, out: Path | None) -> None:
+    """Refuse an output in another format than the data's, before the model is loaded."""
+    if out is None:
+        if given.suffix in (".parquet", ".arrow"):
+            raise RecipeError(f"the answers to {given} are a {given.suffix}, which is no text. Give --out, or --json.")
+    elif given.is_file() and out.exists() and out.samefile(given):
+        raise RecipeError(f"--out {out} is the file that is read. Give another.")
+    elif given.is_file() and out.suffix != given.suffix:
+        raise RecipeError(f"--out {out}: the answers to {given} are a {given.suffix}. Give the file that suffix.")
 
 
-def _tags(encoder: Encoder, sentences: Iterable[list[str]], as_json: bool) -> Iterator[str]:
-    """A row for each word: the word, its tag, the probability; an empty row after each sentence."""
-    sentences = iter(sentences)
-    while some := list(islice(sentences, _AT_ONCE)):
-        for words, tags in zip(some, encoder.tag(some), strict=True):
-            if as_json:
-                names, probabilities = [tag for tag, _ in tags], [p for _, p in tags]
-                yield json_line({"words": words, "tags": names, "probabilities": probabilities})
-            else:
-                rows = zip(words, tags, strict=True)
-                yield "".join(f"{word.translate(_SPACES)}\t{tag}\t{p:.4f}\n" for word, (tag, p) in rows)
+def _standard_input() -> Iterator[str]:
+    if isinstance(sys.stdin, TextIOWrapper):
+        # Of a line that is not UTF-8, only the answer is lost.
+        sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")
+    for number, line in enumerate(sys.stdin):
+        yield line if number else line.removeprefix("\ufeff")
+
+
+@contextmanager
+def _output(out: Path | None) -> Iterator[Any]:
+    if out is None:
+        sys.stdout.flush()
+        yield getattr(sys.stdout, "buffer", None) or _Text()
+        return
+    with atomic_file(out) as path, path.open("wb") as written:
+        yield written
+    print(out)
+
+
+class _Text:
+    """Standard output where it takes only text."""
+
+    def write(self, data: bytes) -> None:
+        """Write UTF-8."""
+        sys.stdout.write(data.decode("utf-8", "replace"))
+
+    def writelines(self, some: Iterator[bytes]) -> None:
+        """Write several texts."""
+        for data in some:
+            self.write(data)

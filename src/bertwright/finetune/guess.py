@@ -28,6 +28,7 @@ _PAIRS = {
     "question1": ("question2",),
     "question": ("sentence", "passage", "context", "answer"),
     "query": ("passage", "document"),
+    "#1 string": ("#2 string",),
 }
 """Names of columns of first texts, each with those of second texts."""
 _TEXTS = ("text", "sentence", "sent", "review", "content", "comment", "tweet", "message", "document", "body", "title")

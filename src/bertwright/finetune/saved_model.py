@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import numpy as np
 from pydantic import TypeAdapter
-from tokenizers import Tokenizer as FastTokenizer
 from typing_extensions import TypedDict
 
 from bertwright.core.artifact import Artifact
@@ -34,6 +33,7 @@ from bertwright.tasks.span.run import SpanKind
 from bertwright.tasks.tagging.config import TaggedFiles
 from bertwright.tasks.tagging.run import TaggedKind
 from bertwright.tasks.task import HeldOut
+from bertwright.vocab.tokenizer import Tokenizer
 
 SAVED = "saved_scores.json"
 SAME, NEAR = 5e-5, 0.01
@@ -88,10 +88,11 @@ def _check_tokenizer(recipe: Recipe, examples: Artifact, hf: Path) -> None:
     data = recipe.train.imported_data()[0]
     assert data.files is not None
     files = find_files(data.path, data.files, f"{data.key}.data")
-    kind = _kind(data.files, hf / "tokenizer.json")
+    tokenizer = load_tokenizer(hf)
+    kind = _kind(data.files, tokenizer)
     # Training texts are read only if a share of them is held out.
     read = files._replace(train=()) if files.heldout else files
-    columns = read_splits(kind, read, recipe.examples.heldout, load_tokenizer(hf), SILENT).heldout
+    columns = read_splits(kind, read, recipe.examples.heldout, tokenizer, SILENT).heldout
     stored = type(columns).open(examples, "heldout").arrays
     if other := [name for name, array in columns.arrays.items() if not np.array_equal(array, stored[name])]:
         raise ArtifactError(
@@ -100,12 +101,12 @@ def _check_tokenizer(recipe: Recipe, examples: Artifact, hf: Path) -> None:
         )
 
 
-def _kind(own: OwnFiles, tokenizer: Path) -> Kind[Any, Any]:
+def _kind(own: OwnFiles, tokenizer: Tokenizer) -> Kind[Any, Any]:
     match own:
         case TextFiles():
             return LabelledKind(own)
         case TaggedFiles():
             return TaggedKind(own)
         case SpanFiles():
-            return SpanKind(own, FastTokenizer.from_file(str(tokenizer)))
+            return SpanKind(own, tokenizer.fast)
     raise TypeError(f"{type(own).__name__} belongs to no task of finetune")

@@ -40,8 +40,11 @@ class Tokenizer:
     """The entries, by id."""
     continuation: NDArray[np.bool_]
     """[V] whether each entry continues a word (##)."""
+    fast: FastTokenizer
+    """The library's tokenizer, which knows the characters of each token."""
 
     def __init__(self, fast: FastTokenizer, cached_words: int = CACHED_WORDS) -> None:
+        self.fast = fast
         self._ids = fast.get_vocab(with_added_tokens=True)
         self.vocabulary = sorted(self._ids, key=self._ids.__getitem__)
         self._splitter = WordSplitter(fast.normalizer, fast.pre_tokenizer)

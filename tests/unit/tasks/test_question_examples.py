@@ -20,11 +20,11 @@ from bertwright.examples.config import ExamplesConfig, ImportedData, MaskingConf
 from bertwright.examples.example_set import Selection
 from bertwright.examples.run_tasks import Inputs
 from bertwright.model.batch import PackedBatch, packed
+from bertwright.tasks.span.answer import best_spans
 from bertwright.tasks.span.config import SpanConfig, SpanFiles
 from bertwright.tasks.span.examples import SpanExamples
 from bertwright.tasks.span.objective import Span
 from bertwright.tasks.span.run import run
-from bertwright.tasks.span.scores import best_spans
 from bertwright.tasks.span.task import SpanTask
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.run import run as make_vocab

@@ -63,11 +63,10 @@ def _tsv(file: Path, without_header: Sequence[str]) -> Iterator[Record]:
 
 def _csv(file: Path) -> Iterator[Record]:
     """Cells are separated by commas or, as spreadsheets write where a comma is the decimal sign, by semicolons."""
-    with _large_cells(), file.open(encoding="utf-8-sig", newline="") as lines:
+    with large_cells(), file.open(encoding="utf-8-sig", newline="") as lines:
         header = lines.readline(_MAX_CELL)
         lines.seek(0)
-        delimiter = ";" if ";" in header and "," not in header else ","
-        reader = csv.DictReader(lines, strict=True, delimiter=delimiter)
+        reader = csv.DictReader(lines, strict=True, delimiter=delimiter_of(header))
         try:
             for row in reader:
                 # Cells beyond those of the header are below the name None.
@@ -85,8 +84,13 @@ def _csv(file: Path) -> Iterator[Record]:
             ) from error
 
 
+def delimiter_of(header: str) -> str:
+    """What separates the cells of a .csv with this header."""
+    return ";" if ";" in header and "," not in header else ","
+
+
 @contextmanager
-def _large_cells() -> Iterator[None]:
+def large_cells() -> Iterator[None]:
     """Let the module csv, whose limit applies to the process, read cells of up to `_MAX_CELL` characters."""
     before = csv.field_size_limit(_MAX_CELL)
     try:

@@ -45,13 +45,14 @@ class Question(NamedTuple):
     """Whether the file says what the answers are: test sets do not."""
 
 
-def read_questions(file: Path, problems: Problems) -> Iterator[Question]:
-    """Yield the questions of a file in order; those that cannot be read are counted in `problems`.
+def read_questions(file: Path, problems: Problems, answers: bool = True) -> Iterator[Question]:
+    """Yield the questions of a file in order, those to be answered without `answers`; what cannot be read is counted in
+    `problems`.
 
     Raises `DataError` naming the file if it is of no known form.
     """
     for place, row in _squad(file, problems) if file.suffix == ".json" else _rows(file):
-        if question := _question(place, row, problems):
+        if question := _question(place, row if answers else {**row, "answers": None}, problems):
             yield question
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bertwright.core.errors import DataError
 from bertwright.examples.labelled.records import reading, records
@@ -29,7 +29,7 @@ RECORDS = (".jsonl", ".json", ".parquet", ".arrow")
 _WORDS = ("tokens", "words", "form", "token", "word", "text")
 _TAGS = ("ner_tags", "tags", "ner", "labels", "pos_tags", "upos", "upos_tags", "label", "xpos")
 """Names of columns and keys, the most usual first."""
-_NO_TAG = ("_", "-", "")
+NO_TAG = ("_", "-", "")
 _DOCUMENT = "-DOCSTART-"
 """Begins each document of CoNLL-2003."""
 _SAMPLE = 2_000
@@ -70,25 +70,54 @@ def read_words(file: Path, word: str = "") -> Iterator[list[str]]:
     """The words of each sentence of a file, with or without tags; `word` names their column, as in `Layout`."""
     if file.suffix in RECORDS:
         for place, record in records(file):
-            name = word or next((each for each in _WORDS if isinstance(record.get(each), list)), "")
-            if not isinstance(words := record.get(name), list):
-                raise DataError(f"{file}: {place} has no list of words: {name or ', '.join(_WORDS)}. Name its key.")
-            yield [str(each) for each in words]
+            if (words := words_of(record, word)) is None:
+                raise DataError(f"{file}: {place} has no list of words: {word or ', '.join(_WORDS)}. Name its key.")
+            yield words
         return
-    with reading(file), file.open(encoding="utf-8-sig", newline="\n") as lines:
-        tagged = any(len(line.split()) > 1 for line in lines if not line.startswith(("#", _DOCUMENT)))
-    if tagged or word:
-        yield from (sentence.words for sentence in read_sentences(file, Layout(word, ""), Problems())[1])
-    else:
-        yield from ([row.cells[0] for row in block] for block in _blocks(file, None, 1, Problems()) if block)
+    columns = read_columns(file)
+    at = columns.word(file, word)
+    yield from ([row.cells[at] for row in rows] for rows in columns.blocks(file, Problems()))
 
 
-class _Row(NamedTuple):
+def words_of(record: Mapping[str, Any], word: str = "") -> list[str] | None:
+    """The list of words in a record, below the key `word` or a usual one; None if there is none."""
+    name = word or next((each for each in _WORDS if isinstance(record.get(each), list)), "")
+    words = record.get(name)
+    return [str(each) for each in words] if isinstance(words, list) else None
+
+
+class Row(NamedTuple):
+    """A line of a column file."""
+
     line: int
+    """Its number, from 1."""
     cells: list[str]
 
 
-def _columns(file: Path, wanted: Layout, problems: Problems) -> tuple[Layout, Iterator[Sentence]]:
+class ColumnFile(NamedTuple):
+    """The columns of a file."""
+
+    names: list[str]
+    """Of columns without names, their numbers from 1."""
+    separator: str | None
+    """None: any number of spaces."""
+    sample: list[list[str]]
+    """The cells of its first lines."""
+
+    def blocks(self, file: Path, problems: Problems) -> Iterator[list[Row]]:
+        """Yield the words of each sentence; lines with too few columns are counted."""
+        for block in _blocks(file, self.separator, len(self.names), problems):
+            # Words of several tokens (3-4), whose tokens follow, and nodes that the text does not have (5.1).
+            if rows := [row for row in block if self.names[0] != "id" or row.cells[0].isdigit()]:
+                yield rows
+
+    def word(self, file: Path, name: str = "") -> int:
+        """The index of the column of words, which `name` may give."""
+        return _index(file, "word", name, self.names) if name else int(self.names[0] == "id")
+
+
+def read_columns(file: Path) -> ColumnFile:
+    """The columns of a file, by its first lines. Raises `DataError` naming it if it has no words."""
     with reading(file), file.open(encoding="utf-8-sig", newline="\n") as lines:
         sample = list(islice(lines, _SAMPLE))
     filled = [line for line in sample if line.strip() and not line.startswith(("#", _DOCUMENT))]
@@ -99,29 +128,30 @@ def _columns(file: Path, wanted: Layout, problems: Problems) -> tuple[Layout, It
         raise DataError(f"{file} has no words. Give a file with a word and its tag on each line.")
     width = Counter(map(len, rows)).most_common(1)[0][0]
     rows = [row for row in rows if len(row) == width]
-    names = _names(file, sample, rows)
-    word, tag = _choose(file, wanted, names, rows)
-    sentences = _sentences(_blocks(file, separator, width, problems), names, word, tag)
-    return Layout(names[word], names[tag]), sentences
+    return ColumnFile(_names(file, sample, rows), separator, rows)
 
 
-def _sentences(blocks: Iterable[list[_Row]], names: Sequence[str], word: int, tag: int) -> Iterator[Sentence]:
-    for block in blocks:
-        # Words of several tokens (3-4), whose tokens follow, and nodes that the text does not have (5.1).
-        rows = [row for row in block if names[0] != "id" or row.cells[0].isdigit()]
-        if rows:
-            tags = [row.cells[tag] for row in rows]
-            place = f"line {rows[0].line:,}"
-            yield Sentence([row.cells[word] for row in rows], ["" if each in _NO_TAG else each for each in tags], place)
+def _columns(file: Path, wanted: Layout, problems: Problems) -> tuple[Layout, Iterator[Sentence]]:
+    columns = read_columns(file)
+    word, tag = _choose(file, wanted, columns.names, columns.sample)
+    sentences = _sentences(columns.blocks(file, problems), word, tag)
+    return Layout(columns.names[word], columns.names[tag]), sentences
+
+
+def _sentences(blocks: Iterable[list[Row]], word: int, tag: int) -> Iterator[Sentence]:
+    for rows in blocks:
+        tags = [row.cells[tag] for row in rows]
+        place = f"line {rows[0].line:,}"
+        yield Sentence([row.cells[word] for row in rows], ["" if each in NO_TAG else each for each in tags], place)
 
 
 def _cells(line: str, separator: str | None) -> list[str]:
     return line.rstrip("\r\n").split(separator)
 
 
-def _blocks(file: Path, separator: str | None, width: int, problems: Problems) -> Iterator[list[_Row]]:
+def _blocks(file: Path, separator: str | None, width: int, problems: Problems) -> Iterator[list[Row]]:
     """Yield the rows of each sentence; rows with too few columns are counted and skipped."""
-    block: list[_Row] = []
+    block: list[Row] = []
     with reading(file), file.open(encoding="utf-8-sig", newline="\n") as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip() or line.startswith(_DOCUMENT):
@@ -135,7 +165,7 @@ def _blocks(file: Path, separator: str | None, width: int, problems: Problems) -
             if len(cells) < width:
                 problems.add(f"lines with fewer than {width} columns", f"line {number:,}")
                 continue
-            block.append(_Row(number, cells))
+            block.append(Row(number, cells))
     yield block
 
 
@@ -166,8 +196,7 @@ def _choose(file: Path, wanted: Layout, names: Sequence[str], rows: Sequence[Seq
         raise DataError(
             f"{file} has one column; needed are a word and its tag on each line, separated by a tab or spaces."
         )
-    first = 1 if names[0] == "id" else 0
-    word = _index(file, "word", wanted.word, names) if wanted.word else first
+    word = _index(file, "word", wanted.word, names) if wanted.word else int(names[0] == "id")
     if wanted.tag:
         return word, _index(file, "tag", wanted.tag, names)
     if tuple(names) == CONLLU:

@@ -1,0 +1,216 @@
+"""The models that answer, by their heads: classes of texts, tags of words, answers in texts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
+
+from bertwright.core.errors import DataError, RecipeError
+from bertwright.core.files import read_json
+from bertwright.finetune.guess import find_texts
+from bertwright.model.classifier import Classifier
+from bertwright.model.text_encoder import Encoder
+from bertwright.pipeline.run_folder import recorded_recipe
+from bertwright.predict.records import clean
+from bertwright.predict.source import Answer, Answerer
+from bertwright.tasks.span.answer import Answering, Read, answer_questions, guesses
+from bertwright.tasks.span.config import SpanConfig
+from bertwright.tasks.span.run import SpanKind
+from bertwright.tasks.tagging.files import words_of
+
+Kind = type[str] | type[float] | type[list[str]] | type[list[float]]
+
+
+class Names(NamedTuple):
+    """What the user names; "" is guessed."""
+
+    text: str = ""
+    pair: str = ""
+
+
+class Classes(Answerer):
+    """A classifier of texts and pairs, or a model that predicts numbers for them."""
+
+    lacking: ClassVar[str] = "records without a text"
+
+    def __init__(self, encoder: Encoder, names: Names) -> None:
+        self.encoder, self.names = encoder, names
+        self.labels = encoder.model.config.labels
+        self._columns = ("", "")
+
+    @property
+    def added(self) -> Mapping[str, Kind]:
+        """As `Answerer.added`; a number has no probability."""
+        return {"prediction": float} if len(self.labels) == 1 else {"prediction": str, "probability": float}
+
+    def of_line(self, line: str) -> Any:
+        """As `Answerer.of_line`: a text, or two with a tab between them."""
+        first, tab, second = line.partition("\t")
+        return (first, second) if tab else first
+
+    def find(self, file: Path, some: Sequence[Mapping[str, Any]]) -> None:
+        """As `Answerer.find`."""
+        self._columns = find_texts(file, some, *self.names)
+
+    def of_record(self, record: Mapping[str, Any]) -> Any:
+        """As `Answerer.of_record`."""
+        texts = tuple(clean(record.get(name)) for name in self._columns if name)
+        if None in texts:
+            return None
+        return texts if len(texts) > 1 else texts[0]
+
+    def answer(self, some: Sequence[Any]) -> list[Answer]:
+        """As `Answerer.answer`."""
+        return [self._answer(each, found) for each, found in zip(some, self.encoder.classify(some), strict=True)]
+
+    def _answer(self, question: str | tuple[str, str], found: dict[str, float]) -> Answer:
+        texts = question if isinstance(question, tuple) else (question,)
+        details: dict[str, Any] = dict(zip(("text", "pair"), texts, strict=False))
+        label = max(found, key=found.__getitem__)
+        value = found[label]
+        if len(self.labels) == 1:
+            return Answer({"prediction": value}, [[f"{value:.4f}", *texts]], {**details, "numbers": found})
+        added = {"prediction": label, "probability": value}
+        all_of_it = {**details, "label": label, "probability": value, "probabilities": found}
+        return Answer(added, [[label, f"{value:.4f}", *texts]], all_of_it)
+
+
+class Tags(Answerer):
+    """A tagger of words."""
+
+    lacking: ClassVar[str] = "records without a list of words"
+
+    def __init__(self, encoder: Encoder, names: Names) -> None:
+        self.encoder, self.names = encoder, names
+        self.labels = encoder.model.config.labels
+
+    @property
+    def added(self) -> Mapping[str, Kind]:
+        """As `Answerer.added`."""
+        return {"prediction": list[str], "probability": list[float]}
+
+    def of_line(self, line: str) -> Any:
+        """As `Answerer.of_line`: words with spaces between them."""
+        return line.split()
+
+    def find(self, file: Path, some: Sequence[Mapping[str, Any]]) -> None:
+        """As `Answerer.find`."""
+        if not any(words_of(each, self.names.text) for each in some):
+            named = f" below {self.names.text!r}" if self.names.text else ""
+            raise DataError(f"{file} has no list of words{named}. Name its key (--text NAME).")
+
+    def of_record(self, record: Mapping[str, Any]) -> Any:
+        """As `Answerer.of_record`."""
+        words = words_of(record, self.names.text)
+        return None if words is None or None in map(clean, words) else words
+
+    def answer(self, some: Sequence[Any]) -> list[Answer]:
+        """As `Answerer.answer`."""
+        return [self._answer(words, found) for words, found in zip(some, self.encoder.tag(some), strict=True)]
+
+    def _answer(self, words: list[str], found: list[tuple[str, float]]) -> Answer:
+        tags, shares = [tag for tag, _ in found], [share for _, share in found]
+        rows = [[word, tag, f"{share:.4f}"] for word, tag, share in zip(words, tags, shares, strict=True)]
+        details = {"words": words, "tags": tags, "probabilities": shares}
+        return Answer({"prediction": tags, "probability": shares}, [*rows, []], details)
+
+
+class Spans(Answerer):
+    """A model that answers questions from texts."""
+
+    lacking: ClassVar[str] = "questions without a text"
+    _QUESTIONS: ClassVar[Sequence[str]] = ("question", "query")
+    _TEXTS: ClassVar[Sequence[str]] = ("context", "passage", "paragraph", "document", "text")
+
+    def __init__(self, encoder: Encoder, names: Names, folder: Path, threshold: float | None) -> None:
+        self.encoder, self.names = encoder, names
+        run = run_of(folder)
+        self.threshold = threshold if threshold is not None or run is None else _threshold(run)
+        """Above it no answer is given; None: there is always one."""
+        settings, length = SpanConfig(), 384
+        if run is not None:
+            recipe, _ = recorded_recipe(run)
+            assert isinstance(recipe.task, SpanConfig)
+            settings, length = recipe.task, recipe.evaluate_length()
+        self._settings = Answering(settings, min(length, encoder.model.config.max_position_embeddings))
+        self._kind = SpanKind(settings.files, encoder.tokenizer.fast)
+        self._columns = ("", "")
+
+    @property
+    def added(self) -> Mapping[str, Kind]:
+        """As `Answerer.added`."""
+        return {"prediction": str, "probability": float}
+
+    def of_line(self, line: str) -> Any:
+        """As `Answerer.of_line`: a question and its text, with a tab between them."""
+        question, _, text = line.partition("\t")
+        return (question, text) if question.strip() and text.strip() else None
+
+    def find(self, file: Path, some: Sequence[Mapping[str, Any]]) -> None:
+        """As `Answerer.find`."""
+        names = {str(name).lower(): name for name in some[0]}
+        found = [
+            given or next((names[name] for name in usual if name in names), "")
+            for given, usual in zip(self.names, (self._QUESTIONS, self._TEXTS), strict=True)
+        ]
+        for name, what, option in zip(found, ("questions", "texts"), ("--text", "--pair"), strict=True):
+            if name not in some[0]:
+                listed = ", ".join(map(repr, some[0]))
+                raise DataError(f"{file} has the columns {listed}; none is that of the {what}. Name it: {option} NAME.")
+        self._columns = (found[0], found[1])
+
+    def of_record(self, record: Mapping[str, Any]) -> Any:
+        """As `Answerer.of_record`."""
+        question, text = (clean(record.get(name)) for name in self._columns)
+        return (question, text) if question and question.strip() and text and text.strip() else None
+
+    def answer(self, some: Sequence[Any]) -> list[Answer]:
+        """As `Answerer.answer`."""
+        assert isinstance(self.encoder.model, Classifier)
+        read = answer_questions(self.encoder.model, self.encoder.tokenizer, self._kind, some, self._settings)
+        return [self._answer(asked, each) for asked, each in zip(some, read, strict=True)]
+
+    def _answer(self, asked: tuple[str, str], read: Read) -> Answer:
+        question, text = asked
+        best = read.candidates[0] if read.candidates else None
+        none = best is None or (self.threshold is not None and read.none - best.score > self.threshold)
+        answer = "" if none or best is None else text[best.begin : best.end]
+        found = guesses(text, read, self.threshold)
+        share = found[0]["probability"] if found else 0.0
+        details: dict[str, Any] = {"question": question, "answer": answer, "probability": share}
+        if not none and best is not None:
+            details |= {"begin": best.begin, "end": best.end}
+        return Answer({"prediction": answer, "probability": share}, [[answer, f"{share:.4f}", question, text]], details)
+
+
+def answerer_of(folder: Path, encoder: Encoder, names: Names, threshold: float | None) -> Answerer:
+    """What answers with the model in `folder`; raises `RecipeError` if its network has no head that answers."""
+    config = encoder.model.config
+    head = config.head if config.labels else ""
+    if threshold is not None and head != "span":
+        raise RecipeError("--threshold has an effect only for a model that answers questions. Leave it out.")
+    if head == "token" and names.pair:
+        raise RecipeError("--pair for words has no effect. Leave it out.")
+    match head:
+        case "sequence":
+            return Classes(encoder, names)
+        case "token":
+            return Tags(encoder, names)
+        case "span":
+            return Spans(encoder, names, folder, threshold)
+    raise RecipeError(
+        f"{folder} neither classifies texts nor tags words nor answers questions: bertwright finetune trains it to."
+    )
+
+
+def run_of(folder: Path) -> Path | None:
+    """The run that a model's folder belongs to: the folder itself, or that of its `train` or `export/hf`."""
+    above = (folder, *folder.resolve().parents[:2])
+    return next((each for each in above if (each / "recipe.toml").is_file()), None)
+
+
+def _threshold(run: Path) -> float | None:
+    file = run / "evaluate" / "scores.json"
+    found = read_json(file).get("threshold") if file.is_file() else None
+    return None if found is None else float(found)

@@ -1,0 +1,69 @@
+"""Answers a file of questions, or lines of text, by a fine-tuned model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from bertwright.core.errors import DataError
+from bertwright.examples.problems import Problems
+from bertwright.predict.answerers import Spans, Tags
+from bertwright.predict.records import RECORDS
+from bertwright.predict.source import LINES, Answer, Answered, Answerer, Chunk, Lines, Source, Squad, is_squad, to_json
+from bertwright.predict.words import WordColumns
+from bertwright.tasks.tagging.config import TaggedFiles
+from bertwright.tasks.tagging.files import RECORDS as RECORDS_OF_WORDS
+
+BINARY = (".parquet", ".arrow")
+"""The suffixes of files that are no text."""
+
+
+def open_source(file: Path, answerer: Answerer, names: tuple[str, str], problems: Problems) -> Source:
+    """A file of questions for a model; `names` are the columns of words and tags that the user names.
+
+    Raises `DataError`, naming the file, if it is in no format that the model answers.
+    """
+    if file.suffix == LINES:
+        return open_lines(_lines(file), answerer, problems)
+    if isinstance(answerer, Tags) and file.suffix in TaggedFiles.suffixes and file.suffix not in RECORDS_OF_WORDS:
+        return WordColumns(file, answerer.labels, names, problems)
+    if isinstance(answerer, Spans) and file.suffix == ".json" and is_squad(file):
+        return Squad(file, problems)
+    known = TaggedFiles.suffixes if isinstance(answerer, Tags) else (LINES, *RECORDS)
+    if file.suffix not in known:
+        raise DataError(f"{file} is in no format that this model answers. Give one of {', '.join(known)}.")
+    return RECORDS[file.suffix](file, answerer, problems)
+
+
+def open_lines(lines: Iterable[str], answerer: Answerer, problems: Problems) -> Source:
+    """Lines of text as a source."""
+    return Lines(lines, answerer, problems)
+
+
+def _lines(file: Path) -> Iterator[str]:
+    with file.open(encoding="utf-8", errors="surrogateescape", newline="\n") as lines:
+        for number, line in enumerate(lines):
+            yield line if number else line.removeprefix("\ufeff")
+
+
+def answer_source(source: Source, answerer: Answerer) -> Answered:
+    """Yield the parts of a source with the answers to their questions; None where there is no question.
+
+    Raises `DataError` if there is not a single question.
+    """
+    asked = 0
+    for chunk in source.chunks():
+        some = [question for question in chunk.questions if question is not None]
+        asked += len(some)
+        found = iter(answerer.answer(some))
+        yield chunk, [None if question is None else next(found) for question in chunk.questions]
+    if not asked:
+        raise DataError(f"there is nothing to answer: all that was read are {answerer.lacking}. Give others.")
+
+
+def write_json(answered: Iterable[tuple[Chunk, Sequence[Answer | None]]], out: BinaryIO) -> None:
+    """Write an object of JSON a line for each question, null for one that cannot be read."""
+    for _, answers in answered:
+        for answer in answers:
+            out.write(f"{to_json(dict(answer.details) if answer else None)}\n".encode("utf-8", "replace"))
