@@ -261,6 +261,10 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
                 shutil.copytree(request.getfixturevalue("finished") / "export" / "hf", word)
         (suite,) = (block for _, block in every("toml") if "[[exam]]" in block)
         Path("exams.toml").write_text(suite, encoding="utf-8")
+        if "hulu" in rest:  # of one task one seed, instead of three of five: tests/pipeline/test_suites.py
+            data_of("hucola", make_folder(Path("hulu")) / "HuCOLA")
+            yield ["1" if word == "3" else word for word in arguments]
+            return
         Path("ud").mkdir(exist_ok=True)
         for name in ("dev", "test"):
             Path("ud", f"{name}.conllu").write_text("az DET\nút NOUN\n\negy DET\nház NOUN\n", encoding="utf-8")

@@ -12,6 +12,7 @@ import typer
 from bertwright.cli.completion import complete_override, complete_recipe
 from bertwright.cli.options import Json, Run, folder_option, option_groups, refuse_useless
 from bertwright.cli.stages import run_and_print
+from bertwright.cli.suite_table import BENCHMARKS, print_suite
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import columns, json_line, terminal_width, wrap
 from bertwright.core.errors import RecipeError
@@ -43,7 +44,10 @@ class Evaluated:
     ] = None
     out: Annotated[
         Path | None,
-        folder_option("The run folder; default: runs/<name of the recipe>. With --suite: a JSON file of the scores"),
+        folder_option(
+            "The run folder; default: runs/<name of the recipe>. With --suite: a JSON file of the scores; of `glue` "
+            "and `hulu` the folder of the runs, default: runs/<name of the suite>"
+        ),
     ] = None
 
 
@@ -53,22 +57,33 @@ def evaluate(
     suite: Annotated[
         str,
         typer.Option(
-            metavar="quick|wiki|FILE",
+            metavar="quick|wiki|glue|hulu|FILE",
             help="Take exams instead: `quick` and `wiki` are made from held-out documents of a run, FILE.toml names "
-            "others.",
+            "others; or fine-tune the models for the tasks of `glue` or `hulu`.",
         ),
     ] = "",
     on: Annotated[
         Path | None, typer.Option(metavar="RUN", help="The run whose held-out documents make the exams of --suite.")
     ] = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="A folder of the tasks of `glue` or `hulu`, by their names.")
+    ] = None,
+    seeds: Annotated[
+        int, typer.Option(metavar="N", min=1, max=1000, help="Runs for each task of `glue` or `hulu`, seeds 1 to N.")
+    ] = 1,
     as_json: Json = False,
 ) -> None:
     """Only this stage: held-out scores and sample predictions; with --suite, exams of models."""
     if not suite:
-        refuse_useless("without --suite", {"--on": on is not None})
+        refuse_useless("without --suite", {"--on": on is not None, "--data": data is not None, "--seeds": seeds > 1})
         run_and_print(Run(of.recipe, of.others, of.out), ["evaluate"], as_json)
         return
     models = [str(of.recipe), *(of.others or [])]
+    if suite in BENCHMARKS:
+        refuse_useless(f"with --suite {suite}", {"--on": on is not None})
+        print_suite(suite, models, data, of.out or Path("runs") / suite, seeds, as_json)
+        return
+    refuse_useless(f"with --suite {suite}", {"--data": data is not None, "--seeds": seeds > 1})
     with Terminal() as log:
         exams = _exams(suite, on or Path(models[0]))
         from bertwright.exams.suite import score_models

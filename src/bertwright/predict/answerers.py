@@ -1,4 +1,4 @@
-"""The models that answer, by their heads: classes of texts, tags of words, answers in texts."""
+"""The models that answer, by their heads: classes of texts, tags of words, answers in texts, choices."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from bertwright.model.text_encoder import Encoder
 from bertwright.pipeline.run_folder import recorded_recipe
 from bertwright.predict.records import clean
 from bertwright.predict.source import Answer, Answerer
+from bertwright.tasks.choice.config import ChoiceFiles
+from bertwright.tasks.choice.layout import Layout, choices_of, find_layout
 from bertwright.tasks.span.answer import Answering, Read, answer_questions, guesses
 from bertwright.tasks.span.config import SpanConfig
 from bertwright.tasks.span.run import SpanKind
@@ -184,14 +186,61 @@ class Spans(Answerer):
         return Answer({"prediction": answer, "probability": share}, [[answer, f"{share:.4f}", question, text]], details)
 
 
+class Choices(Answerer):
+    """A model that chooses what fits a text best."""
+
+    lacking: ClassVar[str] = "questions without a text and two choices"
+
+    def __init__(self, encoder: Encoder, folder: Path) -> None:
+        self.encoder = encoder
+        run = run_of(folder)
+        files = recorded_recipe(run)[0].task.files if run is not None else None
+        self._layout = files.layout if isinstance(files, ChoiceFiles) else Layout()
+
+    @property
+    def added(self) -> Mapping[str, Kind]:
+        """As `Answerer.added`."""
+        return {"prediction": str, "probability": float}
+
+    def of_line(self, line: str) -> Any:
+        """As `Answerer.of_line`: a text and its choices, with tabs between them."""
+        text, *choices = line.split("\t")
+        return (text, choices, choices) if text.strip() and len(choices) > 1 else None
+
+    def find(self, file: Path, some: Sequence[Mapping[str, Any]]) -> None:
+        """As `Answerer.find`."""
+        self._layout = find_layout(file, some, self._layout)
+
+    def of_record(self, record: Mapping[str, Any]) -> Any:
+        """As `Answerer.of_record`."""
+        layout = self._layout
+        text, question = layout.text(record, layout.context), layout.text(record, layout.question)
+        choices = [each for each in choices_of(record, layout.choices)[0] if each]
+        if not text or question is None or None in map(clean, (text, question, *choices)) or len(choices) < 2:
+            return None
+        return text, [f"{question} {choice}".strip() for choice in choices], choices
+
+    def answer(self, some: Sequence[Any]) -> list[Answer]:
+        """As `Answerer.answer`."""
+        found = self.encoder.choose([(text, endings) for text, endings, _ in some])
+        return [self._answer(text, choices, shares) for (text, _, choices), shares in zip(some, found, strict=True)]
+
+    def _answer(self, text: str, choices: Sequence[str], shares: list[float]) -> Answer:
+        best = max(range(len(shares)), key=shares.__getitem__)
+        added = {"prediction": choices[best], "probability": shares[best]}
+        details = {"text": text, "choices": choices, "choice": best, "probabilities": shares}
+        return Answer(added, [[choices[best], f"{shares[best]:.4f}", text]], details)
+
+
 def answerer_of(folder: Path, encoder: Encoder, names: Names, threshold: float | None) -> Answerer:
     """What answers with the model in `folder`; raises `RecipeError` if its network has no head that answers."""
     config = encoder.model.config
     head = config.head if config.labels else ""
     if threshold is not None and head != "span":
         raise RecipeError("--threshold has an effect only for a model that answers questions. Leave it out.")
-    if head == "token" and names.pair:
-        raise RecipeError("--pair for words has no effect. Leave it out.")
+    if (head == "token" and names.pair) or (head == "choice" and any(names)):
+        options = "--pair" if head == "token" else "--text and --pair"
+        raise RecipeError(f"{options} have no effect with a model for {'words' if head == 'token' else 'choices'}.")
     match head:
         case "sequence":
             return Classes(encoder, names)
@@ -199,6 +248,8 @@ def answerer_of(folder: Path, encoder: Encoder, names: Names, threshold: float |
             return Tags(encoder, names)
         case "span":
             return Spans(encoder, names, folder, threshold)
+        case "choice":
+            return Choices(encoder, folder)
     raise RecipeError(
         f"{folder} neither classifies texts nor tags words nor answers questions: bertwright finetune trains it to."
     )

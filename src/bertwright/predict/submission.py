@@ -18,7 +18,7 @@ from bertwright.examples.problems import Problems
 from bertwright.finetune.seeds import SCORES
 from bertwright.finetune.tasks import TASKS, FinetuneTask
 from bertwright.predict.answerers import run_of
-from bertwright.predict.source import Answered
+from bertwright.predict.source import Answer, Answered
 
 SUITES = ("glue", "hulu")
 _GLUE = {
@@ -35,7 +35,7 @@ _NUMBERED = ("cola", "sst2", "mrpc", "qqp", "wnli")
 """The tasks of GLUE whose answers are numbers of classes, not names."""
 _MNLI = {"mismatched": "MNLI-mm", "matched": "MNLI-m", "diagnostic": "AX", "ax": "AX"}
 """The name of a file of MNLI's model, by a word in the name of the file that it answers."""
-_HULU = {"hucola": "cola", "hurte": "rte", "huwnli": "wnli", "hucb": "cb"}
+_HULU = {"hucola": "cola", "hurte": "rte", "huwnli": "wnli", "hucb": "cb", "hucopa": "copa"}
 
 
 class Submission(NamedTuple):
@@ -53,8 +53,10 @@ def find_submission(suite: str, folder: Path, file: Path) -> Submission:
     """
     task = _task(suite, folder)
     if task.name in _HULU:
-        named = task.labels if task.name == "hucb" else [str(number) for number in range(len(task.labels))]
-        return Submission(f"{_HULU[task.name]}_predicted_labels.json", lambda number: named[int(number)])
+        name = f"{_HULU[task.name]}_predicted_labels.json"
+        if task.name == "hucb":
+            return Submission(name, lambda number: task.labels[int(number)])
+        return Submission(name, lambda number: f"{number:.0f}")
     if task.kind != "glue":
         raise RecipeError(f"--submission: no server takes answers of {task.name}. Give a model of GLUE or HuLU.")
     name = _GLUE.get(task.name) or next((end for word, end in _MNLI.items() if word in file.stem.lower()), "")
@@ -65,9 +67,10 @@ def find_submission(suite: str, folder: Path, file: Path) -> Submission:
         )
     if task.name == "stsb":
         return Submission(f"{name}.tsv", lambda number: f"{min(max(number, 0.0), 5.0):.3f}")
+    if task.name in _NUMBERED:
+        return Submission(f"{name}.tsv", lambda number: f"{number:.0f}")
     labels = glue(task.name).labels  # type: ignore[arg-type]
-    named = [str(number) for number in range(len(labels))] if task.name in _NUMBERED else list(labels)
-    return Submission(f"{name}.tsv", lambda number: named[int(number)])
+    return Submission(f"{name}.tsv", lambda number: labels[int(number)])
 
 
 def write_submission(
@@ -77,11 +80,10 @@ def write_submission(
 
     Raises `DataError` if a record has no answer, because servers want all of them.
     """
-    answers = [answer.added["prediction"] for _, some in answered for answer in some if answer]
+    answers = [answer for _, some in answered for answer in some if answer]
     if sentence := next(problems.sentences(), ""):
         raise DataError(f"{sentence}, so a submission would lack answers. Give the test file as it was published.")
-    numbers = [float(labels.index(answer) if len(labels) > 1 else answer) for answer in answers]
-    written = [submission.label(number) for number in numbers]
+    written = [submission.label(_number(answer, labels)) for answer in answers]
     if submission.name.endswith(".tsv"):
         text = "".join(f"{number}\t{label}\n" for number, label in [("index", "prediction"), *enumerate(written)])
     else:
@@ -90,6 +92,14 @@ def write_submission(
     file = make_folder(out) / submission.name
     write_atomic(file, text.encode())
     return file
+
+
+def _number(answer: Answer, labels: Sequence[str]) -> float:
+    """The number of the class or the choice, or the number itself."""
+    if "choice" in answer.details:
+        return float(answer.details["choice"])
+    predicted = answer.added["prediction"]
+    return float(labels.index(predicted) if len(labels) > 1 else predicted)
 
 
 def _task(suite: str, folder: Path) -> FinetuneTask:
