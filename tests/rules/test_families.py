@@ -16,8 +16,8 @@ LISTS = {
 """The only files that a new family touches; the last one only if other programs know the family."""
 VARIANTS = {network.family for network in NETWORKS if network.__base__ is not NetworkSection}
 """Families that are built from another, whose file may know it."""
-OF_BERT = {"model/interop/stock.py", "bench/bertwright_side.py", "bench/trainer_side.py", "bench/workload.py"}
-"""The heads of other programs' BERT files, and the benchmark, whose peer is a BERT."""
+OF_BERT = {"model/interop/stock.py"}
+"""The heads of other programs' BERT files."""
 
 
 def families() -> set[str]:

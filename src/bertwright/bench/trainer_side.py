@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import transformers
 from torch.utils.data import Dataset
 from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    BertForPreTraining,
-    BertForSequenceClassification,
+    AutoConfig,
     BertTokenizer,
     DataCollatorForLanguageModeling,
     DataCollatorWithPadding,
@@ -107,10 +105,8 @@ def trainer_side(workload: Workload, training: Training, tuned: bool, steps: int
 
 
 def _model(workload: Workload, training: Training) -> Any:
-    config = BertConfig(**peer_of(workload.network(training)).config)
-    if workload.labels:
-        return BertForSequenceClassification(config)
-    return BertForPreTraining(config) if workload.pairs else BertForMaskedLM(config)
+    peer = peer_of(workload.network(training))
+    return getattr(transformers, peer.architecture)(AutoConfig.for_model(**peer.config, pad_token_id=VOCABULARY.pad))
 
 
 def _tokenizer(folder: Path) -> Any:

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter
 
 from bertwright.core.rng import below, fold, key
 from bertwright.examples.batch import MicroBatch, unmasked
@@ -25,11 +26,10 @@ from bertwright.examples.planned import PlannedExamples
 from bertwright.examples.plans import Plans
 from bertwright.examples.store import Documents, Store
 from bertwright.examples.vocabulary import Vocabulary
-from bertwright.model.bert.config import BertModelConfig, SizeName
-from bertwright.model.bert.network import BertConfig
+from bertwright.model.config import ModelConfig, NetworkConfig
 
 VOCABULARY = Vocabulary(hash="", size=30_522, pad=0, unk=1, cls=2, sep=3, mask=4, unused=(), continues=())
-Name = Literal["full-128", "pairs-128", "half-512", "base-128", "phrases-128"]
+Name = Literal["full-128", "pairs-128", "half-512", "base-128", "modern-128", "modern-1024", "phrases-128"]
 Side = Literal["bertwright", "trainer", "trainer-tuned"]
 Precision = Literal["fp32", "bf16"]
 
@@ -39,8 +39,8 @@ class Workload:
     """One kind of training."""
 
     about: str
-    size: SizeName | Literal["minilm"]
-    """Of the network; MiniLM's is that of Wang et al. 2020 with six layers."""
+    size: str
+    """Of the network; that of phrases is MiniLM's instead (Wang et al. 2020, with six layers)."""
     length: int
     """Longest example (tokens)."""
     batch: int
@@ -51,6 +51,8 @@ class Workload:
     """Minimum and maximum number of sentences in a document."""
     tokens: tuple[int, int] = (5, 39)
     """Minimum and maximum number of tokens in a sentence."""
+    family: str = "bert"
+    """Of the network."""
 
     @property
     def pairs(self) -> bool:
@@ -62,15 +64,15 @@ class Workload:
         """The classes of texts; empty: pre-training."""
         return ("negative", "positive") if self.plan == "classes" else ()
 
-    def network(self, training: Training) -> BertConfig:
+    def network(self, training: Training) -> NetworkConfig:
         """The network that is trained."""
         dropped = {"dropout": training.dropout, "attention_dropout": training.attention_dropout}
-        minilm = self.size == "minilm"
-        section = BertModelConfig(size="base" if self.size == "minilm" else self.size, **dropped)
+        section = _SECTION.validate_python({"kind": self.family, "size": self.size, **dropped})
         network = section.resolve(VOCABULARY.size, self.pairs, self.labels)
-        return network.model_copy(update=_MINILM) if minilm else network
+        return network.model_copy(update=_MINILM) if self.labels else network
 
 
+_SECTION = TypeAdapter[ModelConfig](ModelConfig)
 _MINILM = {"hidden_size": 384, "num_hidden_layers": 6, "intermediate_size": 1536}
 _PHRASES = (1, 2, 2, 3, 4, 4, 5, 6, 6, 7, 8, 9, 11, 12, 14, 16, 18, 21, 25, 31, 64)
 """Tokens of SST-2's training phrases, without special ones: the shortest, then the longest of each twentieth."""
@@ -79,7 +81,13 @@ WORKLOADS: dict[Name, Workload] = {
     "pairs-128": Workload("sentence pairs at 128", "mini", 128, 32, "next-sentence", (1, 40)),
     "half-512": Workload("documents that fill half of 512", "mini", 512, 16, "doc-sentences", (1, 22)),
     "base-128": Workload("BERT-base, full blocks of 128", "base", 128, 16, "full-sentences", (40, 40), (126, 126)),
-    "phrases-128": Workload("fine-tuning on phrases as long as SST-2's", "minilm", 128, 32, "classes", (1, 1), (1, 64)),
+    "modern-128": Workload(
+        "ModernBERT, full blocks of 128", "mini", 128, 32, "full-sentences", (40, 40), (126, 126), "modern"
+    ),
+    "modern-1024": Workload(
+        "ModernBERT, full blocks of 1,024", "mini", 1024, 4, "full-sentences", (40, 40), (1022, 1022), "modern"
+    ),
+    "phrases-128": Workload("fine-tuning on phrases as long as SST-2's", "base", 128, 32, "classes", (1, 1), (1, 64)),
 }
 """By the names that `--workload` accepts."""
 
@@ -90,8 +98,8 @@ class Training:
 
     precision: Precision = "fp32"
     threads: int = 2
-    dropout: float = 0.1
-    """Dropout probability of hidden states."""
+    dropout: float | None = None
+    """Dropout probability of hidden states; None: that of the family, 0.1 for BERT and 0 for ModernBERT."""
     attention_dropout: float = 0.0
     """Dropout probability of attention weights."""
 

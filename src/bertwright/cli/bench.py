@@ -45,7 +45,10 @@ class Sides:
 
     workload: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="One of full-128, pairs-128, half-512, base-128, phrases-128; default: all."),
+        typer.Option(
+            metavar="NAME",
+            help="One of full-128, pairs-128, half-512, base-128, modern-128, modern-1024, phrases-128; default: all.",
+        ),
     ] = None
     peer: Annotated[
         Literal["hf", "none"],
@@ -65,8 +68,11 @@ class Numbers:
         ),
     ] = "auto"
     dropout: Annotated[
-        float, typer.Option(metavar="N", min=0, max=0.9, help="Dropout of hidden states, for all sides.")
-    ] = 0.1
+        float | None,
+        typer.Option(
+            metavar="N", min=0, max=0.9, help="Dropout of hidden states, for all sides; default: 0.1, ModernBERT 0."
+        ),
+    ] = None
     attention_dropout: Annotated[
         float,
         typer.Option(

@@ -40,8 +40,16 @@ def test_by_default_supported_precisions_are_measured(
     monkeypatch.setattr(machine, "bf16_units", lambda: units)
     assert CliRunner().invoke(verbs, ["train"]).exit_code == 0
     ((names, sides, setting),) = asked
-    assert names == ["full-128", "pairs-128", "half-512", "base-128", "phrases-128"] and sides == ("bertwright",)
-    assert setting == Setting(precisions, Training(threads=2, dropout=0.1, attention_dropout=0.0), 3, 5)
+    assert names == [
+        "full-128",
+        "pairs-128",
+        "half-512",
+        "base-128",
+        "modern-128",
+        "modern-1024",
+        "phrases-128",
+    ] and sides == ("bertwright",)
+    assert setting == Setting(precisions, Training(threads=2, dropout=None, attention_dropout=0.0), 3, 5)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
@@ -101,7 +109,7 @@ def test_the_verb_measures_ours_alone_and_refuses_what_there_is_not() -> None:
     assert row["side"] == "bertwright" and row["times_as_fast"] == 1 and row["times_fp32"] is None
     assert row["floor_ratio"] > 0 and row["seconds"] > 0 and row["processor_seconds"] > 0
     refused = bertwright("bench", "train", "--workload", "fool-128")
-    assert refused.code == 2 and "use one of full-128, pairs-128, half-512, base-128, phrases-128" in refused.err
+    assert refused.code == 2 and "use one of full-128, pairs-128, half-512, base-128, modern-128" in refused.err
 
 
 @pytest.mark.slow

@@ -46,11 +46,15 @@ def test_blocks_have_no_label_and_phrases_have_a_class() -> None:
     assert len(found) >= PHRASES.batch and all(own[tuple(row["input_ids"])] == row["labels"] for row in found)
 
 
-@each_row("workload", [SMALL, WORKLOADS["full-128"], WORKLOADS["phrases-128"]])
+@each_row("workload", [SMALL, WORKLOADS["full-128"], WORKLOADS["phrases-128"], WORKLOADS["modern-128"]])
 def test_it_trains_a_network_of_our_size_and_dropout(workload: Any) -> None:
     asked = Training(threads=1, dropout=0.25, attention_dropout=0.125)
     model, own = _model(workload, asked), _build_trainee(workload, asked).model
-    assert (model.config.hidden_dropout_prob, model.config.attention_probs_dropout_prob) == (0.25, 0.125)
+    modern = workload.family == "modern"
+    dropped = (
+        ("mlp_dropout", "attention_dropout") if modern else ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    )
+    assert [getattr(model.config, name) for name in dropped] == [0.25, 0.125]
     assert model.num_parameters() == pytest.approx(sum(each.numel() for each in own.parameters()), abs=1)
     assert ("ForPreTraining" in type(model).__name__) is workload.pairs
     assert ("ForSequenceClassification" in type(model).__name__) is bool(workload.labels)

@@ -14,7 +14,7 @@ def test_a_workload_is_what_it_says(name: Name) -> None:
     loader = loader_of(WORKLOADS[name])
     assert loader.total > 200, "more examples than are measured"
     fill = loader.examples.mean_tokens / WORKLOADS[name].length
-    assert (fill == 1) == (name in ("full-128", "base-128")) and (0.4 < fill < 0.5) == (name == "half-512")
+    assert (fill == 1) == (WORKLOADS[name].plan == "full-sentences") and (0.4 < fill < 0.5) == (name == "half-512")
     labelled = loader.counts(0).sequences
     assert (labelled == WORKLOADS[name].batch) == (WORKLOADS[name].pairs or bool(WORKLOADS[name].labels))
 
