@@ -33,7 +33,8 @@ class FinetuneRun:
             autocompletion=complete_task,
             metavar="TASK",
             help="A task of GLUE (cola, sst2, mrpc, qqp, stsb, mnli, mnli-mm, qnli, rte, wnli) or HuLU (hucola, hurte, "
-            "huwnli, hucb); ner or pos; squad, for answers in texts; or classify, for labelled texts of your own.",
+            "huwnli, hucb, hucopa); ner or pos; squad, for answers in texts; swag, copa or choice, for questions with "
+            "choices; or classify, for labelled texts of your own.",
         ),
     ]
     model: Annotated[

@@ -8,21 +8,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from bertwright.core.errors import RecipeError
 from bertwright.core.overrides import apply_overrides
 from bertwright.core.toml_values import value_text
 from bertwright.examples.labelled.config import glue_folder
 from bertwright.examples.own_files import Files, find_files
-from bertwright.finetune.guess import describe_questions, guess_tags, guess_texts, hulu_columns
+from bertwright.finetune.guess import describe_questions, guess_choices, guess_tags, guess_texts, hulu_columns
 from bertwright.finetune.tasks import OPTIMIZER, FinetuneTask, Key, find_task, phase_of, windows_of
 from bertwright.model.pretrained_config import Pretrained, find_pretrained
 from bertwright.recipe import Recipe
 from bertwright.recipe_file import Written
+from bertwright.tasks.choice.config import ChoiceConfig
 from bertwright.tasks.classification.config import ClassificationConfig
 from bertwright.tasks.span.config import SpanConfig
 from bertwright.tasks.tagging.config import TaggingConfig
 
 _COLUMNS = ("text", "pair", "label", "word", "tag")
+_OF_CHOICES = ("context", "question", "choices", "first", "words")
 """Keys of `train.objective` that say how the files are read, so that what is guessed depends on them."""
 _GIVEN = "given on the command line"
 _SECTIONS = ("vocab", "model", "optim", "train", "train.objective")
@@ -102,16 +106,18 @@ def draft(name: str, model: Path, data: Path | None, overrides: Sequence[str] = 
 
 def _wanted(task: FinetuneTask) -> str:
     known = {"tagging": "tagged words", "span": "questions about texts", "classify": "labelled texts"}
+    known |= {} if task.layout.words else {"choice": "questions with choices"}
     return known.get(task.kind, f"{task.name}'s files")
 
 
-def _objective(overrides: Sequence[str]) -> dict[str, str]:
-    """The columns that the user names."""
+def _objective(overrides: Sequence[str]) -> dict[str, Any]:
+    """What the user says of the columns."""
     values: dict[str, Any] = {"train": {"objective": {}}}
-    names = tuple(f"train.objective.{name}=" for name in _COLUMNS)
+    names = tuple(f"train.objective.{name}=" for name in (*_COLUMNS, *_OF_CHOICES))
     some = [each for each in overrides if each.startswith(names) and not each.endswith("=")]
     apply_overrides(values, some, Recipe)
-    return {name: str(value) for name, value in values["train"]["objective"].items()}
+    given = values["train"]["objective"]
+    return {name: str(value) if name in _COLUMNS else value for name, value in given.items()}
 
 
 def _start(start: Pretrained) -> dict[str, Key]:
@@ -124,7 +130,7 @@ def _start(start: Pretrained) -> dict[str, Key]:
     return {**keys, "model.config": Key(str(start.folder / "config.json"), whose)}
 
 
-def _task_keys(task: FinetuneTask, data: Path, given: Mapping[str, str]) -> dict[str, Key]:
+def _task_keys(task: FinetuneTask, data: Path, given: Mapping[str, Any]) -> dict[str, Key]:
     """The keys of `train.objective`, from the training files where the task does not determine them."""
     if task.kind == "glue":
         files = ClassificationConfig.model_validate({"task": task.name}).files
@@ -136,6 +142,13 @@ def _task_keys(task: FinetuneTask, data: Path, given: Mapping[str, str]) -> dict
     if task.kind == "span":
         found = find_files(data, SpanConfig().files, "--data")
         return {"kind": Key("span", describe_questions(found.train, found.heldout))}
+    if task.kind == "choice":
+        try:
+            own = ChoiceConfig.model_validate(given).files
+        except ValidationError as error:
+            raise RecipeError(f"train.objective: {error.errors()[0]['msg']} ({dict(given)})") from error
+        found = find_files(data, own, "--data")
+        return {"kind": Key("choice"), **guess_choices(task, [*found.train, *found.heldout], own.layout)}
     found = _texts(data)
     if task.kind == "hulu":
         return {"kind": Key("classification"), **hulu_columns(task, found.train[0])}

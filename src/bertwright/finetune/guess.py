@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from bertwright.examples.labelled.read import NO_LABEL
 from bertwright.examples.labelled.records import records
 from bertwright.examples.problems import Problems
 from bertwright.finetune.tasks import FinetuneTask, Key
+from bertwright.tasks.choice.files import find_labelling, read_layout
+from bertwright.tasks.choice.layout import Layout as ChoiceLayout
 from bertwright.tasks.span.files import read_questions
 from bertwright.tasks.tagging.files import Layout, read_sentences
 from bertwright.tasks.tagging.schemes import find_scheme, split_tag
@@ -33,6 +36,15 @@ _PAIRS = {
 """Names of columns of first texts, each with those of second texts."""
 _TEXTS = ("text", "sentence", "sent", "review", "content", "comment", "tweet", "message", "document", "body", "title")
 """Names of columns of single texts."""
+_GUESSED = "guessed from the names of columns"
+_LABELLED = {
+    "name": "the name that the file gives the right choice",
+    "text": "the text of the right choice",
+    "number": "the number of the right choice",
+    "letter": "the letter of the right choice",
+    "added": "the text of the right choice, which the other columns do not have",
+}
+"""What a label is, by `Labelling.kind`."""
 _SAMPLE = 2_000
 """Records from which columns are guessed."""
 _MOST_CLASSES = 1_000
@@ -188,6 +200,34 @@ def guess_tags(task: FinetuneTask, files: Sequence[Path], given: Mapping[str, st
             types[parts[1]] += count
     names = [kind for kind, _ in types.most_common()]
     return {"entities": Key(names, f"found in the training file ({scheme})"), **named}
+
+
+def guess_choices(task: FinetuneTask, files: Sequence[Path], given: ChoiceLayout) -> dict[str, Key]:
+    """The keys of questions with choices: columns, and the number of the first choice in the labels, from training
+    files and those held out.
+
+    `given` has what the user says. Raises `DataError` as `read_layout` and `find_labelling`, and without labels.
+    """
+    said = {name: value for name, value in vars(given).items() if value not in ((), "", None, {})}
+    wanted = replace(task.layout, **said)
+    layout = read_layout(files[0], wanted)
+    if not layout.label:
+        raise DataError(
+            f"{files[0]} has no column that is known to be that of the label. Name it: train.objective.label=NAME."
+        )
+    labelling = find_labelling(files, layout)
+    columns = {"context": layout.context, "question": layout.question, "choices": layout.choices}
+    keys = {
+        name: Key(list(value), "" if getattr(given, name) else f"{task.name}'s" if getattr(wanted, name) else _GUESSED)
+        for name, value in columns.items()
+        if value
+    }
+    keys["label"] = Key(layout.label, "" if given.label else f"{_GUESSED}; {_LABELLED[labelling.kind]}")
+    if labelling.kind == "number":
+        keys["first"] = Key(labelling.first, f"the labels in the files count from {labelling.first}")
+    if layout.words:
+        keys["words"] = Key(dict(layout.words), "" if given.words else "what is read instead of these values")
+    return keys
 
 
 def describe_questions(train: Sequence[Path], heldout: Sequence[Path]) -> str:

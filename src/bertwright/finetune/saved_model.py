@@ -27,6 +27,8 @@ from bertwright.model.device import resolve_device
 from bertwright.model.text_encoder import load_model, load_tokenizer
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
+from bertwright.tasks.choice.config import ChoiceFiles
+from bertwright.tasks.choice.run import ChoiceKind
 from bertwright.tasks.members import task_of
 from bertwright.tasks.span.config import SpanFiles
 from bertwright.tasks.span.run import SpanKind
@@ -107,6 +109,8 @@ def _kind(own: OwnFiles, tokenizer: Tokenizer) -> Kind[Any, Any]:
             return LabelledKind(own)
         case TaggedFiles():
             return TaggedKind(own)
+        case ChoiceFiles():
+            return ChoiceKind(own)
         case SpanFiles():
             return SpanKind(own, tokenizer.fast)
     raise TypeError(f"{type(own).__name__} belongs to no task of finetune")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.validation_messages import nearest
 from bertwright.examples.labelled.config import GLUE
+from bertwright.tasks.choice.layout import CAUSES, Layout
 
-Kind = Literal["glue", "tagging", "span", "classify", "hulu"]
+Kind = Literal["glue", "tagging", "span", "choice", "classify", "hulu"]
 
 
 class Key(NamedTuple):
@@ -32,6 +33,8 @@ class FinetuneTask:
     """For HuLU: alternatives of the keys of text, second text (where texts are pairs) and label."""
     labels: tuple[str, ...] = ()
     """For HuLU: the names of the classes, in the order of their numbers."""
+    layout: Layout = field(default_factory=Layout)
+    """For choices: the columns that are not guessed."""
 
 
 _ACCURACY, _MATTHEWS, _F1 = ("accuracy",), ("matthews",), ("f1", "accuracy")
@@ -46,6 +49,9 @@ TASKS: Mapping[str, FinetuneTask] = {
         FinetuneTask("ner", "tagging", ("f1", "accuracy")),
         FinetuneTask("pos", "tagging", _ACCURACY),
         FinetuneTask("squad", "span", ("f1", "exact")),
+        FinetuneTask("swag", "choice", _ACCURACY),
+        FinetuneTask("copa", "choice", _ACCURACY, layout=Layout(("premise", "question"), words=CAUSES)),
+        FinetuneTask("choice", "choice", _ACCURACY),
         FinetuneTask("classify", "classify", _ACCURACY),
         # HuLU (github.com/nytud). The keys of HuCOLA's files differ from those that its README describes.
         FinetuneTask(
@@ -58,6 +64,13 @@ TASKS: Mapping[str, FinetuneTask] = {
         FinetuneTask("hurte", "hulu", _MATTHEWS, _PAIR, _NLI),
         FinetuneTask("huwnli", "hulu", _ACCURACY, _PAIR, _NLI),
         FinetuneTask("hucb", "hulu", _F1[::-1], _PAIR, ("entailment", "contradiction", "neutral")),
+        # HuLU-evaluate joins premise, conjunction and choice.
+        FinetuneTask(
+            "hucopa",
+            "choice",
+            (*_MATTHEWS, *_ACCURACY),
+            layout=Layout(("premise",), ("question",), words={"cause": "mert", "effect": "ezért"}),
+        ),
     )
 }
 
@@ -80,6 +93,19 @@ _OF_SQUAD = {
     "warmup": Key(0.1, "Google's run_squad.py: a tenth of the steps"),
     "epochs": Key(2, f"{_RUN_QA}, for SQuAD"),
 }
+_OF_CHOICE = {
+    "length": Key(128, "run_swag.py of pytorch-pretrained-BERT (tokens)"),
+    "batch": Key(16, f"{_DEVLIN} §4.4, for SWAG"),
+    "learning_rate": Key(2e-5, f"{_DEVLIN} §4.4, for SWAG"),
+    "epochs": Key(3, f"{_DEVLIN} §4.4, for SWAG"),
+}
+_JIANT = "jiant's superglue_bert.conf"
+_OF_COPA = {
+    "length": Key(128, f"{_JIANT} (tokens)"),
+    "batch": Key(4, f"{_JIANT}, for COPA"),
+    "learning_rate": Key(1e-5, _JIANT),
+    "epochs": Key(10, _JIANT),
+}
 STRIDE, MAX_QUERY = 128, 64
 """Tokens that windows of a text share, and tokens of a question: those of run_qa and run_squad.py."""
 _OF_HULU = {
@@ -90,8 +116,13 @@ _OF_HULU = {
     "epochs": Key(6, _HULU),
 }
 _FEW_TEXTS = {"epochs": Key(5, f"{_RUN_GLUE} for this task")}
-_OF_KIND: Mapping[Kind, Mapping[str, Key]] = {"hulu": _OF_HULU, "span": _OF_SQUAD}
-_OF_TASK: Mapping[str, Mapping[str, Key]] = {"mrpc": _FEW_TEXTS, "wnli": _FEW_TEXTS}
+_OF_KIND: Mapping[Kind, Mapping[str, Key]] = {"hulu": _OF_HULU, "span": _OF_SQUAD, "choice": _OF_CHOICE}
+_OF_TASK: Mapping[str, Mapping[str, Key]] = {
+    "mrpc": _FEW_TEXTS,
+    "wnli": _FEW_TEXTS,
+    "copa": _OF_COPA,
+    "hucopa": _OF_HULU,
+}
 SMALL = 512
 """The hidden size up to which a network has the settings of Google's miniatures (BERT-Tiny to BERT-Medium)."""
 _SMALL = {

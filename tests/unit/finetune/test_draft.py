@@ -50,10 +50,22 @@ OFFICIAL = {
             }
         ]
     },
+    "swag": ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,ending2,ending3,label\n"
+    "0,a_1,1,A man runs. He,A man runs.,He,gold,stops.,sings.,sleeps.,flies.,0\n"
+    "1,a_2,2,A dog runs. It,A dog runs.,It,gold,sings.,reads.,barks.,flies.,2\n",
+    "copa": [
+        {"premise": "A man ran.", "choice1": "He fell.", "choice2": "He sat.", "question": "effect", "label": n}
+        for n in (0, 1)
+    ],
+    "choice": [{"article": "A dog.", "question": "Who?", "options": ["A man", "A dog", "No"], "answer": "B"}],
     "classify": "review,sentiment,stars\nA good film.,up,5\nA bad film.,down,1\n",
     "hucola": [{"id": "0", "Sent": "Szép.", "label": "1"}, {"id": "1", "Sent": "Szépet.", "label": "0"}],
     "hurte": [{"id": n, "premise": "Szép.", "hypothesis": "Kék.", "label": n} for n in "01"],
     "huwnli": [{"id": n, "sentence1": "Szép.", "sentence2": "Kék.", "label": n} for n in "01"],
+    "hucopa": [
+        {"id": n, "question": "cause", "premise": "Kék.", "choice1": "Esik.", "choice2": "Süt a nap.", "label": n}
+        for n in "12"
+    ],
     "hucb": [{"premise": "Szép.", "hypothesis": "Kék.", "label": name} for name in ("neutral", "entailment")],
 }
 
@@ -71,7 +83,7 @@ def data_of(name: str, folder: Path) -> Path:
     """Small files of the task in its official layout."""
     folder.mkdir()
     content = OFFICIAL[name]
-    suffix = {"ner": "conll", "pos": "conllu", "classify": "csv"}.get(name, "tsv" if name in OFFICIAL else "")
+    suffix = {"ner": "conll", "pos": "conllu", "classify": "csv", "swag": "csv"}.get(name, "tsv")
     split = {"mnli": "dev_matched", "mnli-mm": "dev_mismatched"}.get(name, "dev")
     for part in ("train", split):
         if isinstance(content, str):
@@ -110,6 +122,9 @@ def test_defaults_name_their_source(model: Path, tmp_path: Path) -> None:
         ("sst2", SMALL, (1e-4, 4, 32, 128, 0.1)),
         ("hurte", 768, (2e-5, 6, 8, 256, 0.0)),
         ("hurte", 128, (1e-4, 6, 8, 256, 0.0)),
+        ("swag", 768, (2e-5, 3, 16, 128, 0.1)),
+        ("copa", 768, (1e-5, 10, 4, 128, 0.1)),
+        ("hucopa", 768, (2e-5, 6, 8, 256, 0.0)),
     ],
 )
 def test_defaults_depend_on_task_and_size(name: str, hidden: int, wanted: tuple[float, ...]) -> None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from bertwright.examples.labelled.config import SUFFIXES
 from bertwright.examples.own_files import OwnFiles
@@ -21,7 +21,11 @@ if TYPE_CHECKING:
     from bertwright.model.config import ModelConfig, NetworkConfig
     from bertwright.tasks.choice.files import Question
 
-Columns = tuple[Annotated[str, Field(min_length=1)], ...]
+Columns = Annotated[
+    tuple[Annotated[str, Field(min_length=1)], ...],
+    BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
+]
+"""Names of columns; a text is the name of one."""
 
 
 @dataclass(frozen=True)

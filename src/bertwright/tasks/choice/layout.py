@@ -29,7 +29,7 @@ _LABELS = (
     *("label", "labels", "answerkey", "answer_key", "answer_index", "answer_idx", "answer_id", "gold_label", "gold"),
     *("correct_answer", "correct_option", "correct", "answer", "target", "cop"),
 )
-_CAUSES = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}
+CAUSES: Mapping[str, str] = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}
 """The words for COPA's questions in jiant (tasks/lib/copa.py), the toolkit of SuperGLUE."""
 
 
@@ -98,8 +98,8 @@ def find_layout(file: Path, some: Sequence[Mapping[str, Any]], wanted: Layout) -
 
 def _of_causes(layout: Layout, some: Iterable[Mapping[str, Any]]) -> Layout:
     """COPA's question, a cause or an effect, is asked after the premise, as jiant does."""
-    if layout.question and all(layout.text(record, layout.question) in _CAUSES for record in some):
-        return replace(layout, context=(*layout.context, *layout.question), question=(), words=_CAUSES)
+    if layout.question and all(layout.text(record, layout.question) in CAUSES for record in some):
+        return replace(layout, context=(*layout.context, *layout.question), question=(), words=CAUSES)
     return layout
 
 
