@@ -53,6 +53,8 @@ class _Generator(GenerateJsonSchema):
             case "_as_list":
                 one = {"anyOf": [{"type": "string"}, section["items"]]}
                 return {"anyOf": [*one["anyOf"], section | {"items": one}]}
+            case "_as_columns":
+                return {"anyOf": [{"type": "string"}, section]}
             case "_bert_unless_said":
                 return section | {"discriminator": {"mapping": {**section["discriminator"]["mapping"], "bert": ""}}}
             case name if name in _SAME_FORM:

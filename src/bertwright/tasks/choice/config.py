@@ -21,10 +21,12 @@ if TYPE_CHECKING:
     from bertwright.model.config import ModelConfig, NetworkConfig
     from bertwright.tasks.choice.files import Question
 
-Columns = Annotated[
-    tuple[Annotated[str, Field(min_length=1)], ...],
-    BeforeValidator(lambda given: (given,) if isinstance(given, str) else given),
-]
+
+def _as_columns(given: Any) -> Any:
+    return (given,) if isinstance(given, str) else given
+
+
+Columns = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], BeforeValidator(_as_columns)]
 """Names of columns; a text is the name of one."""
 
 
