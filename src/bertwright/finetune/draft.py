@@ -28,8 +28,9 @@ from bertwright.tasks.tagging.config import TaggingConfig
 _COLUMNS = ("text", "pair", "label", "word", "tag")
 _OF_CHOICES = ("context", "question", "choices", "first", "words")
 """Keys of `train.objective` that say how the files are read, so that what is guessed depends on them."""
+_SHARE = 0.1
 _GIVEN = "given on the command line"
-_SECTIONS = ("vocab", "model", "optim", "train", "train.objective")
+_SECTIONS = ("vocab", "examples", "model", "optim", "train", "train.objective")
 """The sections that are drafted, in the order of the text."""
 
 
@@ -68,7 +69,7 @@ class Draft:
     def found(self) -> Iterator[str]:
         """What was read from the data, a sentence for each key."""
         for name, key in self.keys.items():
-            if name.startswith("train.objective.") and key.why:
+            if name.startswith(("train.objective.", "examples.")) and key.why:
                 yield f"{name} = {_shortened(value_text(key.value))}: {key.why}"
 
 
@@ -91,6 +92,7 @@ def draft(name: str, model: Path, data: Path | None, overrides: Sequence[str] = 
         "train.evaluate_every": Key("epoch", "the last epoch is the result; the others are in the report"),
         "train.checkpoint_every": Key("epoch"),
         **{f"train.objective.{key}": value for key, value in _task_keys(task, data, given).items()},
+        **_heldout_share(task, data),
     }
     keys |= {f"train.phases.0.{key}": value for key, value in {**phase, "data": Key(str(data))}.items()}
     if task.kind == "span":
@@ -153,6 +155,15 @@ def _task_keys(task: FinetuneTask, data: Path, given: Mapping[str, Any]) -> dict
     if task.kind == "hulu":
         return {"kind": Key("classification"), **hulu_columns(task, found.train[0])}
     return {"kind": Key("classification"), **guess_texts([*found.train, *found.heldout], given)}
+
+
+def _heldout_share(task: FinetuneTask, data: Path) -> dict[str, Key]:
+    """The key of the share of the training file that is held out, if there is no file for that."""
+    tagging, span = TaggingConfig(tags=("any",)).files, SpanConfig().files
+    own = {"tagging": tagging, "span": span}.get(task.kind, ClassificationConfig(labels=("any",)).files)
+    if find_files(glue_folder(data), own, "--data").heldout:
+        return {}
+    return {"examples.heldout": Key(_SHARE, "no file of dev texts: a tenth of the training file, by a hash of each")}
 
 
 def _texts(data: Path) -> Files:

@@ -157,6 +157,17 @@ def test_columns_and_classes_are_guessed(
     assert wanted.items() <= objective.items()
 
 
+def test_a_tenth_of_a_single_file_is_held_out(model: Path, tmp_path: Path) -> None:
+    data = data_of("rte", tmp_path / "data")
+    assert "examples" not in draft("rte", model, data).values
+    for alone in (data / "train.tsv", data):
+        (data / "dev.tsv").unlink(missing_ok=True)
+        drafted = draft("rte", model, alone)
+        assert drafted.recipe().examples.heldout == 0.1 and "a tenth of the training file" in drafted.text
+        assert any(each.startswith("examples.heldout = 0.1: no file of dev texts") for each in drafted.found)
+    assert draft("rte", model, data, ["examples.heldout=0.3"]).recipe().examples.heldout == 0.3
+
+
 def test_what_is_guessed_is_reported(model: Path, tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("text,label\nGood film.,up\nBad film.,down\nGood.,up\n", encoding="utf-8")
     found = list(draft("classify", model, tmp_path).found)
