@@ -46,7 +46,7 @@ from bertwright.launch.config import load_place
 from bertwright.launch.wheel import WHEEL
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.classifier import Classifier
-from bertwright.model.family import Head
+from bertwright.model.family import ANSWERS, Head
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.pipeline.stage import STAGES
@@ -278,14 +278,13 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         yield [*arguments, *(["--print"] if "--print" not in rest else [])]
     elif verb == "predict":
         file = Path(rest[1])
-        heads: dict[str, Head] = {"news.conll": "token", "questions.jsonl": "span"}
-        network = BertModelConfig(size="tiny").resolve(
-            len(SPECIALS) + 2, False, ("no", "yes"), heads.get(file.name, "sequence")
-        )
+        heads: dict[str, Head] = {"news.conll": "token", "questions.jsonl": "span", "choices.jsonl": "choice"}
+        head = heads.get(file.name, "sequence")
+        network = BertModelConfig(size="tiny").resolve(len(SPECIALS) + 2, False, ANSWERS.get(head, ("no", "yes")), head)
         write_stock(Path(rest[0]), Classifier(network))
         entries = [*SPECIALS, "word0", "word1"]
         build_tokenizer(entries, lower_case=True, strip_accents=True).save(str(Path(rest[0], "tokenizer.json")))
-        record = {"text": "word0 word1", "question": "word0", "context": "word1 word0"}
+        record = {"text": "word0 word1", "question": "word0", "context": "word1 word0", "choices": ["word0", "word1"]}
         contents = {".csv": "text\nword0 word1\n", ".jsonl": f"{json.dumps(record)}\n", ".json": json.dumps([record])}
         file.write_text(contents.get(file.suffix, "word0 word1\n"), encoding="utf-8")
         yield arguments
@@ -429,7 +428,7 @@ def completed(piece: dict[str, Any]) -> dict[str, Any]:
         network = PreTrainingModel(BertModelConfig(size=piece["model"]["size"]).resolve(len(SPECIALS), False))
         write_stock(Path(objective["teacher"]), network)
     whole = {**tomllib.loads((RECIPES / "smoke.toml").read_text(encoding="utf-8")), **piece}
-    if objective.get("kind") not in ("classification", "tagging", "span"):
+    if objective.get("kind") not in ("classification", "tagging", "span", "choice"):
         return whole
     if "init_from" in piece["train"]:
         network = PreTrainingModel(BertModelConfig(size=piece["model"]["size"]).resolve(len(SPECIALS), False))
