@@ -42,7 +42,12 @@ INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_"}
 """What asks for `nonzero` where an index is of booleans."""
 HANDED_OUT = {Tensor.tolist, Tensor.numpy, Tensor.cpu}
 """What brings numbers to the host beside aten."""
-FOR_CPUS = {("sequences.py", "__init__"), ("sequences.py", "_queries_of"), ("padded.py", "__init__")}
+FOR_CPUS = {
+    ("sequences.py", "__init__"),
+    ("sequences.py", "_padded"),
+    ("sequences.py", "_queries_of"),
+    ("padded.py", "__init__"),
+}
 """A kernel that is for CPUs reads the lengths, and another looks at them where that does not wait."""
 SOURCE = Path(sys.modules["bertwright"].__file__ or "").parent
 
