@@ -20,7 +20,9 @@ def test_the_quick_suite_compares_a_run_and_its_export(finished: Path, call: Cal
     assert done.code == 0, done.err
     scores = json.loads(done.out)
     ours, theirs = scores[str(finished)], scores[str(tmp_path / "published")]
-    assert {score["exam"] for score in ours} == {"masked", "vectors", "wiki"}
+    assert {score["exam"] for score in ours} == {
+        "masked", "neighbours", "next", "perplexity", "vectors", "wiki"
+    }  # fmt: skip
     # The same network, once with our names and once with theirs.
     for own, their in zip(ours, theirs, strict=True):
         assert (own["exam"], own["name"]) == (their["exam"], their["name"])
@@ -36,6 +38,34 @@ def test_a_table_fits_a_terminal_and_says_how_to_read_it(finished: Path, call: C
     assert max(map(len, done.out.splitlines())) <= 80
 
 
+def test_checkpoints_are_scored_once(finished: Path, call: Call, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    (tmp_path / "exams.toml").write_text(EXAMS, encoding="utf-8")
+    first = call("evaluate", run, "--suite", tmp_path / "exams.toml", "--checkpoints", "--json")
+    assert first.code == 0, first.err
+    curve = json.loads(first.out)
+    assert curve["points"][0]["checkpoint"] == "untrained"
+    steps = [point["step"] for point in curve["points"]]
+    assert steps == sorted(set(steps))
+    # A score that only the file has shows that nothing was scored again, also not of a checkpoint that is gone.
+    kept = run / "exams" / "exams.json"
+    curve["points"][1]["scores"][0]["value"] = 0.123
+    kept.write_text(json.dumps(curve))
+    shutil.rmtree(run / "train" / "checkpoints" / curve["points"][1]["checkpoint"])
+    again = call("evaluate", run, "--suite", tmp_path / "exams.toml", "--checkpoints", "--json")
+    assert json.loads(again.out) == curve
+    # Other items have other scores.
+    (tmp_path / "exams.toml").write_text(EXAMS.replace("egészen", "kissé"), encoding="utf-8")
+    other = json.loads(call("evaluate", run, "--suite", tmp_path / "exams.toml", "--checkpoints", "--json").out)
+    assert other["content"] != curve["content"]
+    assert len(other["points"]) == len(curve["points"]) - 1
+    page = call("report", run)
+    assert page.code == 0, page.err
+    assert "Right answers" not in (run / "report.html").read_text()
+    assert "vectors: mean cosine" in (run / "report.html").read_text()
+
+
 def test_a_suite_of_ones_own_writes_scores(finished: Path, call: Call, tmp_path: Path) -> None:
     (tmp_path / "exams.toml").write_text(EXAMS, encoding="utf-8")
     done = call("evaluate", finished, "--suite", tmp_path / "exams.toml", "--out", tmp_path / "scores.json")
@@ -49,5 +79,11 @@ def test_mistakes_are_named_before_work_starts(finished: Path, call: Call, tmp_p
     assert (done.code, "there is no such suite" in done.err) == (2, True)
     done = call("evaluate", finished / "export", "--suite", "quick")
     assert (done.code, "Name one: --on RUN" in done.err) == (2, True)
+    done = call("evaluate", finished, "--suite", "probes")
+    assert (done.code, "Name their folder: --data FOLDER" in done.err) == (2, True)
+    done = call("evaluate", finished, finished, "--suite", "quick", "--checkpoints")
+    assert (done.code, "--checkpoints scores one run" in done.err) == (2, True)
+    done = call("evaluate", finished, "--checkpoints")
+    assert (done.code, "--checkpoints without --suite has no effect" in done.err) == (2, True)
     done = call("evaluate", finished, "--on", finished)
     assert (done.code, "--on" in done.err) == (2, True)

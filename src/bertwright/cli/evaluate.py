@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from bertwright.cli.completion import complete_override, complete_recipe
+from bertwright.cli.exam_tables import curve_tables, score_tables
 from bertwright.cli.options import Json, Run, folder_option, option_groups, refuse_useless
 from bertwright.cli.stages import run_and_print
 from bertwright.cli.suite_table import BENCHMARKS, print_suite
 from bertwright.cli.terminal import Terminal
-from bertwright.cli.text import columns, json_line, terminal_width, wrap
+from bertwright.cli.text import json_line
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import write_json
-from bertwright.pipeline.run_folder import RunFolder, recorded_recipe
 from bertwright.shipped import is_run_folder
-
-if TYPE_CHECKING:
-    from bertwright.exams.exam import Exam, Score
 
 
 @dataclass(frozen=True)
@@ -51,108 +47,86 @@ class Evaluated:
     ] = None
 
 
-@option_groups
-def evaluate(
-    of: Evaluated,
+@dataclass(frozen=True)
+class Exams:
+    """Which exams to take, and with what."""
+
     suite: Annotated[
         str,
         typer.Option(
-            metavar="quick|wiki|glue|hulu|FILE",
-            help="Take exams instead: `quick` and `wiki` are made from held-out documents of a run, FILE.toml names "
-            "others; or fine-tune the models for the tasks of `glue` or `hulu`.",
+            metavar="quick|wiki|probes|glue|hulu|FILE",
+            help="Take exams instead: `quick` and `wiki` are made from held-out documents of a run, `probes` from "
+            "--data, FILE.toml names others; or fine-tune the models for the tasks of `glue` or `hulu`.",
         ),
-    ] = "",
+    ] = ""
     on: Annotated[
         Path | None, typer.Option(metavar="RUN", help="The run whose held-out documents make the exams of --suite.")
-    ] = None,
+    ] = None
     data: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="A folder of the tasks of `glue` or `hulu`, by their names.")
-    ] = None,
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Tagged words (CoNLL-U and others) and minimal pairs for `probes` and `quick`; or the tasks of "
+            "`glue` or `hulu`, by their names.",
+        ),
+    ] = None
     seeds: Annotated[
         int, typer.Option(metavar="N", min=1, max=1000, help="Runs for each task of `glue` or `hulu`, seeds 1 to N.")
-    ] = 1,
-    as_json: Json = False,
-) -> None:
+    ] = 1
+    checkpoints: Annotated[
+        bool,
+        typer.Option("--checkpoints", help="Score all checkpoints of one run; its report draws the curves."),
+    ] = False
+    untrained: Annotated[
+        bool,
+        typer.Option("--untrained", help="Also score the network of the first model with random weights."),
+    ] = False
+
+    @property
+    def given(self) -> dict[str, bool]:
+        """The options that need a suite, and whether they are given."""
+        return {"--data": self.data is not None, "--seeds": self.seeds > 1, **self.given_for_exams}
+
+    @property
+    def given_for_exams(self) -> dict[str, bool]:
+        """Those that need exams, not tasks."""
+        return {"--on": self.on is not None, "--checkpoints": self.checkpoints, "--untrained": self.untrained}
+
+
+@option_groups
+def evaluate(of: Evaluated, exams: Exams, as_json: Json = False) -> None:
     """Only this stage: held-out scores and sample predictions; with --suite, exams of models."""
-    if not suite:
-        refuse_useless("without --suite", {"--on": on is not None, "--data": data is not None, "--seeds": seeds > 1})
+    if not exams.suite:
+        refuse_useless("without --suite", exams.given)
         run_and_print(Run(of.recipe, of.others, of.out), ["evaluate"], as_json)
         return
     models = [str(of.recipe), *(of.others or [])]
-    if suite in BENCHMARKS:
-        refuse_useless(f"with --suite {suite}", {"--on": on is not None})
-        print_suite(suite, models, data, of.out or Path("runs") / suite, seeds, as_json)
+    if exams.suite in BENCHMARKS:
+        refuse_useless(f"with --suite {exams.suite}", exams.given_for_exams)
+        print_suite(exams.suite, models, exams.data, of.out or Path("runs") / exams.suite, exams.seeds, as_json)
         return
-    refuse_useless(f"with --suite {suite}", {"--data": data is not None, "--seeds": seeds > 1})
+    refuse_useless(f"with --suite {exams.suite}", {"--seeds": exams.seeds > 1})
+    if exams.checkpoints:
+        refuse_useless("with --checkpoints", {"--untrained": exams.untrained})
+        if len(models) > 1 or not is_run_folder(of.recipe):
+            raise RecipeError(f"--checkpoints scores one run, not {', '.join(models)}. Give the folder of a run.")
+    from bertwright.exams.suite import named_suite, score_models
+
+    found: Any
     with Terminal() as log:
-        exams = _exams(suite, on or Path(models[0]))
-        from bertwright.exams.suite import score_models
+        suite = named_suite(exams.suite, exams.on or of.recipe, exams.data)
+        if exams.checkpoints:
+            from bertwright.exams.checkpoints import score_checkpoints
 
-        scores = score_models(models, exams, log)
+            found = score_checkpoints(of.recipe, exams.suite, suite, log)
+            lines = curve_tables(found, of.recipe)
+        else:
+            scores = score_models(models, suite, log, exams.untrained)
+            found = {model: [score.to_json() for score in each] for model, each in scores.items()}
+            lines = score_tables(scores)
     if of.out is not None:
-        write_json(of.out, {model: [score._asdict() for score in found] for model, found in scores.items()})
+        write_json(of.out, found)
     if as_json:
-        print(json_line({model: [score._asdict() for score in found] for model, found in scores.items()}))
-        return
-    print(*_lines(scores), "", *_readings(scores), sep="\n")
-
-
-def _exams(suite: str, run: Path) -> Sequence[Exam]:
-    """The exams of a suite, by its name or from its file."""
-    if suite.endswith(".toml"):
-        from bertwright.exams.suite import Suite
-
-        return Suite.load(Path(suite)).exam
-    if suite not in ("quick", "wiki"):
-        raise RecipeError(f"--suite {suite}: there is no such suite. Give quick, wiki or the path of a .toml.")
-    if not is_run_folder(run):
-        raise RecipeError(f"--suite {suite} is made from a run, which {run} is not. Name one: --on RUN.")
-    recipe, _ = recorded_recipe(run)
-    if recipe.corpus is None:
-        raise RecipeError(f"{run} has no corpus, so no held-out documents. Name another run: --on RUN.")
-    from bertwright.exams.quick import quick_suite, wiki_suite
-
-    make = quick_suite if suite == "quick" else wiki_suite
-    return make(RunFolder(run).artifact("corpus"), recipe.examples.heldout)
-
-
-def _lines(scores: dict[str, list[Score]]) -> Iterator[str]:
-    """A table with a row for each score, and a column for each model."""
-    first: dict[tuple[str, str], Score] = {}
-    for found in scores.values():
-        for score in found:
-            first.setdefault((score.exam, score.name), score)
-    by_model = [{(score.exam, score.name): score for score in found} for found in scores.values()]
-    rows = []
-    for (exam, name), one in first.items():
-        chance = "" if one.chance is None else _shown(one, one.chance)
-        rows.append((exam, name, chance, *(_cell(found.get((exam, name))) for found in by_model)))
-    yield from columns(("exam", "score", "chance", *(Path(model).name for model in scores)), rows, words=2)
-
-
-def _readings(scores: dict[str, list[Score]]) -> Iterator[str]:
-    """How to read the scores, a line for each that has a reading, and the intervals."""
-    said = dict.fromkeys((score.exam, score.healthy) for found in scores.values() for score in found)
-    names = {
-        each: ", ".join(
-            dict.fromkeys(s.name for found in scores.values() for s in found if (s.exam, s.healthy) == each)
-        )
-        for each in said
-    }
-    for exam, healthy in said:
-        if healthy:
-            yield from wrap(f"{exam}: ", f"{names[exam, healthy]}: {healthy}", terminal_width())
-    yield from wrap("", "±: half of the interval that holds 95 of 100 exams with other items.", terminal_width())
-
-
-def _cell(score: Score | None) -> str:
-    if score is None:
-        return "–"
-    value = _shown(score, score.value)
-    if score.interval is None:
-        return value
-    return f"{value} ± {_shown(score, (score.interval[1] - score.interval[0]) / 2)}"
-
-
-def _shown(score: Score, value: float) -> str:
-    return f"{100 * value:.1f}" if score.share else f"{value:.3g}"
+        print(json_line(found))
+    else:
+        print(*lines, sep="\n")

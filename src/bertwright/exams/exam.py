@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from bertwright.core.config import Section, UserPath
 from bertwright.core.errors import DataError
-from bertwright.core.files import naming
+from bertwright.core.files import naming, sha256, sha256_of
+from bertwright.exams.interval import interval_of_mean
 from bertwright.model.text_encoder import Encoder
+
+VERSION = 1
+"""Raised when the same exam gives a model other scores."""
+RISES = "rises with training"
 
 
 class Score(NamedTuple):
@@ -28,6 +36,22 @@ class Score(NamedTuple):
     """What a healthy model scores, or what another value says."""
     share: bool = True
     """Whether it is a share, from 0 to 1."""
+    text: str = ""
+    """What is shown, if it is words."""
+    items: tuple[float, ...] = ()
+    """What each item scores, the same ones for every model; models are compared by them."""
+
+    def to_json(self) -> dict[str, Any]:
+        """What files and programs get: no items, and words only if there are any."""
+        left_out = {"items", *([] if self.text else ["text"])}
+        return {name: value for name, value in self._asdict().items() if name not in left_out}
+
+
+def share_of(right: Sequence[float] | NDArray[Any], exam: str, name: str, chance: float, healthy: str = RISES) -> Score:
+    """The score of N items that are `right` [N], 1 or 0 each, with its interval."""
+    items = np.asarray(right, np.float64)
+    value, low, high = interval_of_mean(items)
+    return Score(exam, name, value, (low, high), chance, healthy, items=tuple(items.tolist()))
 
 
 class Exam(Section):
@@ -47,6 +71,12 @@ class Exam(Section):
     def title(self) -> str:
         """What the exam is called."""
         return self.name or str(getattr(self, "kind", ""))
+
+    @property
+    def content(self) -> str:
+        """The SHA-256 over what it asks, files included."""
+        values = ((name, getattr(self, name)) for name in type(self).model_fields)
+        return sha256_of({name: sha256(value) if isinstance(value, Path) else repr(value) for name, value in values})
 
 
 class TextExam(Exam):

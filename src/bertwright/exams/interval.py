@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,12 @@ def interval_of_mean(items: NDArray[np.float64], samples: int = SAMPLES) -> Inte
     """The mean of the scores of N items [N], with its bootstrap percentile interval; always the same for the same
     items."""
     return interval(items, lambda chosen: chosen.mean(1), samples)
+
+
+def interval_of_mean_difference(items: Sequence[float], others: Sequence[float]) -> Interval:
+    """The mean of the differences between the scores of the same items by two models, [N] each, with its interval:
+    narrower than those of the models allow, because both find the same items hard."""
+    return interval_of_mean(np.asarray(items, np.float64) - np.asarray(others, np.float64))
 
 
 def interval(

@@ -6,9 +6,9 @@ wrong: a model that finds both equally probable knows nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -16,8 +16,7 @@ from pydantic import Field
 from bertwright.core.config import UserPath
 from bertwright.core.errors import DataError
 from bertwright.examples.labelled.records import records
-from bertwright.exams.exam import Exam, Score
-from bertwright.exams.interval import interval_of_mean
+from bertwright.exams.exam import Exam, Score, share_of
 from bertwright.exams.pseudo_likelihood import pseudo_likelihoods
 from bertwright.model.text_encoder import Encoder
 
@@ -44,11 +43,12 @@ def read_pairs(file: Path, most: int = 0) -> list[Pair]:
     """
     pairs: dict[str, list[Pair]] = {}
     for place, record in records(file):
-        good, bad, kind = (next((name for name in names if name in record), "") for names in (_GOOD, _BAD, _KIND))
-        if not good or not bad:
+        if not (found := pair_columns(record)):
             raise DataError(
                 f"{file}: {place} has the columns {', '.join(record)}; needed are sentence_good and sentence_bad."
             )
+        good, bad = found
+        kind = next((name for name in _KIND if name in record), "")
         if record[good] and record[bad]:
             pairs.setdefault(str(record.get(kind, "")), []).append(
                 Pair(str(record[good]), str(record[bad]), str(record.get(kind, "")))
@@ -56,6 +56,12 @@ def read_pairs(file: Path, most: int = 0) -> list[Pair]:
     if not pairs:
         raise DataError(f"{file} has no pairs of sentences. Give a file with some.")
     return [pair for each in pairs.values() for pair in _evenly(each, most)]
+
+
+def pair_columns(record: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The names of the columns of the right and of the wrong sentence; None if a record lacks one."""
+    good, bad = (next((name for name in names if name in record), "") for names in (_GOOD, _BAD))
+    return (good, bad) if good and bad else None
 
 
 def _evenly(pairs: Sequence[Pair], most: int) -> list[Pair]:
@@ -85,6 +91,4 @@ def score_pairs(encoder: Encoder, pairs: Sequence[Pair], exam: str) -> Iterator[
     named = sorted(set(kinds.tolist()))
     for kind in ([] if len(named) == 1 else ["all"]) + named:
         chosen = right if kind == "all" else right[kinds == kind]
-        value, *interval = interval_of_mean(chosen)
-        low, high = interval
-        yield Score(exam, kind or "all", value, (low, high), CHANCE, "rises with training")
+        yield share_of(chosen, exam, kind or "all", CHANCE)

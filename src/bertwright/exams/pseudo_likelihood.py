@@ -1,7 +1,8 @@
-"""Pseudo-log-likelihood: how probable a model finds a sentence, each word predicted from all others.
+"""Pseudo-log-likelihood: how probable a model finds a sentence, each word predicted from all others, or a phrase in
+its sentence.
 
-Each piece is masked in a copy of its own, together with the later pieces of its word: otherwise the rest of a long word
-gives it away, and long words look too easy (Kauf and Ivanova 2023, "PLL-word-l2r").
+Each piece is masked in a copy of its own, together with the later pieces of its word or phrase: otherwise the rest of a
+long word gives it away, and long words look too easy (Kauf and Ivanova 2023, "PLL-word-l2r").
 
 Names carry shapes: S sentences, C copies.
 """
@@ -26,30 +27,88 @@ TOKENS = 4_096
 """Tokens of a batch."""
 
 
+Progress = Callable[[int, int], None]
+"""Called with the number of copies that are done, and of all."""
+
+
 class Likelihoods(NamedTuple):
-    """The pseudo-log-likelihoods of sentences."""
+    """The pseudo-log-likelihoods of sentences, or of phrases."""
 
     sums: NDArray[np.float64]
-    """[S] sum over the pieces of each sentence, in nats; 0 for one without pieces."""
+    """[S] sum over the pieces of each, in nats; 0 for one without pieces."""
     pieces: NDArray[np.int64]
-    """[S] pieces of each sentence; one that is too long for the model is cut."""
+    """[S] pieces of each; a sentence that is too long for the model is cut."""
+
+
+class Phrase(NamedTuple):
+    """Words within a sentence."""
+
+    before: str
+    text: str
+    after: str
 
 
 def pseudo_likelihoods(
-    encoder: Encoder, sentences: Sequence[str], progress: Callable[[int, int], None] = lambda done, of: None
+    encoder: Encoder, sentences: Sequence[str], progress: Progress = lambda done, of: None
 ) -> Likelihoods:
     """Score sentences by a pre-trained model; raises `RecipeError` if it has no head for masked tokens."""
+    continues, room = encoder.tokenizer.continuation, encoder.model.config.max_position_embeddings - 2
+    ids = [pieces[:room] for pieces in _pieces(encoder, sentences)]
+    hidden = [_by_word(pieces, continues) for pieces in ids]
+    return _likelihoods(encoder, ids, hidden, progress)
+
+
+def phrase_likelihoods(
+    encoder: Encoder, phrases: Sequence[Phrase], progress: Progress = lambda done, of: None
+) -> Likelihoods:
+    """Score phrases in their sentences, as `pseudo_likelihoods`: each piece is predicted from the rest of the sentence
+    and from the pieces of the phrase before it. A sentence that is too long for the model is cut at its ends."""
+    room = encoder.model.config.max_position_embeddings - 2
+    ids, hidden = list[list[int]](), list[list[_Hidden]]()
+    parts = iter(_pieces(encoder, [part for phrase in phrases for part in phrase]))
+    for before, text, after in zip(parts, parts, parts, strict=True):
+        text = text[:room]
+        # Half of what remains for either side, and more if the other is shorter.
+        rest = room - len(text)
+        begin = min(len(before), max(rest // 2, rest - len(after)))
+        before, after = before[len(before) - begin :], after[: rest - begin]
+        ids.append([*before, *text, *after])
+        end = begin + len(text)
+        hidden.append([_Hidden(place, end) for place in range(begin, end)])
+    return _likelihoods(encoder, ids, hidden, progress)
+
+
+class _Hidden(NamedTuple):
+    """The pieces that a copy hides, of which the first is predicted."""
+
+    place: int
+    end: int
+
+
+def _pieces(encoder: Encoder, texts: Sequence[str]) -> Iterator[list[int]]:
+    flat, counts = encoder.tokenizer.encode_texts(texts)
+    ends = np.cumsum(counts)
+    return (flat[end - count : end].tolist() for end, count in zip(ends, counts, strict=True))
+
+
+def _by_word(pieces: Sequence[int], continues: NDArray[np.bool_]) -> list[_Hidden]:
+    """What is hidden for each piece: itself and the later pieces of its word."""
+    hidden: list[_Hidden] = []
+    for place in reversed(range(len(pieces))):
+        is_inside = place + 1 < len(pieces) and continues[pieces[place + 1]]
+        hidden.append(_Hidden(place, hidden[-1].end if is_inside else place + 1))
+    return hidden[::-1]
+
+
+def _likelihoods(
+    encoder: Encoder, ids: Sequence[list[int]], hidden: Sequence[list[_Hidden]], progress: Progress
+) -> Likelihoods:
     model = encoder.model
     if not isinstance(model, PreTrainingModel):
         raise RecipeError("this model has no head that predicts masked tokens, so it gives words no probability.")
-    tokenizer, entries = encoder.tokenizer, len(encoder.tokenizer.vocabulary)
-    room = model.config.max_position_embeddings - 2
-    flat, counts = tokenizer.encode_texts(sentences)
-    ends = np.cumsum(counts)
-    ids = [flat[end - count : end][:room] for end, count in zip(ends, counts, strict=True)]
-    sums, done = np.zeros(len(sentences)), 0
-    copies = sum(map(len, ids))
-    for owners, labels, batch in _batches(encoder, ids):
+    entries, sums, done = len(encoder.tokenizer.vocabulary), np.zeros(len(ids)), 0
+    copies = sum(map(len, hidden))
+    for owners, labels, batch in _batches(encoder, ids, hidden):
         with torch.inference_mode():
             logits, _ = model(to_device(batch, encoder.device))
             # Rows that only pad the embedding have no entry.
@@ -58,7 +117,7 @@ def pseudo_likelihoods(
         np.add.at(sums, owners, found.double().cpu().numpy())
         done += len(owners)
         progress(done, copies)
-    return Likelihoods(sums, np.array([len(each) for each in ids], np.int64))
+    return Likelihoods(sums, np.array([len(each) for each in hidden], np.int64))
 
 
 class _Copy(NamedTuple):
@@ -71,25 +130,21 @@ class _Copy(NamedTuple):
 
 
 def _batches(
-    encoder: Encoder, ids: Sequence[NDArray[np.uint32]]
+    encoder: Encoder, ids: Sequence[list[int]], hidden: Sequence[list[_Hidden]]
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], PackedBatch]]:
-    """Masked copies of sentences of similar length: the sentence of each, its hidden piece [C], and the batch."""
+    """Masked copies of sentences of similar length: the sentence of each, its predicted piece [C], and the batch."""
     cls, sep, mask = map(encoder.tokenizer.ids, (CLS, SEP, MASK))
-    continues = encoder.tokenizer.continuation
     order = np.argsort([len(each) for each in ids], kind="stable")
     rows: list[_Copy] = []
     tokens = 0
     for sentence in order.tolist():
-        pieces = ids[sentence].tolist()
-        for place, piece in enumerate(pieces):
-            end = place + 1
-            while end < len(pieces) and continues[pieces[end]]:
-                end += 1
+        pieces = ids[sentence]
+        for place, end in hidden[sentence]:
             if rows and tokens + len(pieces) + 2 > TOKENS:
                 yield _batch(rows, mask)
                 rows, tokens = [], 0
             masked = [cls, *pieces[:place], *[mask] * (end - place), *pieces[end:], sep]
-            rows.append(_Copy(sentence, piece, place + 1, masked))
+            rows.append(_Copy(sentence, pieces[place], place + 1, masked))
             tokens += len(masked)
     if rows:
         yield _batch(rows, mask)

@@ -1,25 +1,45 @@
-"""The suite `quick`: what the held-out documents of a corpus say of any model of its language, in minutes."""
+"""The suites `quick` and `wiki`: what the held-out documents of a corpus say of any model of its language."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import islice
+
+import regex
 
 from bertwright.core.artifact import Artifact
 from bertwright.exams.exam import Exam
 from bertwright.exams.masked_words import MaskedWords
-from bertwright.exams.vectors import Vectors
+from bertwright.exams.next_sentence import NextSentence, make_pairs
+from bertwright.exams.perplexity import Perplexity
+from bertwright.exams.vectors import Neighbours, Vectors
 from bertwright.exams.wiki import Wiki, heldout_documents, make_exam
 
 TEXTS = 500
 """Held-out sentences whose words are masked, at most."""
+ITEMS = 100
+"""Items of each kind of the exam on articles: half of those of the suite `wiki`, for the sake of time."""
+WORDS = 30
+"""Frequent words whose neighbours are shown."""
 _LETTERS = 40
-"""Characters of such a sentence, at least: titles and stubs say little of a model."""
+"""Characters of a sentence that models are scored on, at least: titles and stubs say little of a model."""
+_WORD = regex.compile(r"(?<![\p{L}\p{M}])[\p{Ll}\p{Lo}][\p{Ll}\p{Lo}\p{M}]{2,}(?![\p{L}\p{M}])")
 
 
 def quick_suite(corpus: Artifact, heldout: float) -> list[Exam]:
     """The exams on the documents of a corpus that the stage `examples` holds out; `heldout` is their share."""
-    texts = heldout_texts(corpus, heldout)
-    return [MaskedWords(texts=texts), Vectors(texts=texts), *wiki_suite(corpus, heldout)]
+    documents = heldout_documents(corpus, heldout)
+    texts = heldout_texts(documents)
+    words, pairs = frequent_words(documents), make_pairs(documents)
+    return [
+        MaskedWords(texts=texts),
+        Perplexity(texts=texts),
+        *([NextSentence(pairs=pairs)] if pairs else []),
+        Vectors(texts=texts),
+        Wiki(items=make_exam(corpus, heldout, ITEMS)),
+        *([Neighbours(words=words)] if words else []),
+    ]
 
 
 def wiki_suite(corpus: Artifact, heldout: float) -> list[Exam]:
@@ -27,11 +47,15 @@ def wiki_suite(corpus: Artifact, heldout: float) -> list[Exam]:
     return [Wiki(items=make_exam(corpus, heldout))]
 
 
-def heldout_texts(corpus: Artifact, heldout: float) -> tuple[str, ...]:
-    """Held-out sentences, the first ones of all documents before the later ones."""
-    documents = [
-        [each for each in document if len(each) >= _LETTERS] for document in heldout_documents(corpus, heldout)
-    ]
-    longest = max(map(len, documents), default=0)
-    ordered = (document[i] for i in range(longest) for document in documents if i < len(document))
+def heldout_texts(documents: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """Sentences of held-out documents, the first ones of all documents before the later ones."""
+    long = [[each for each in document if len(each) >= _LETTERS] for document in documents]
+    longest = max(map(len, long), default=0)
+    ordered = (document[i] for i in range(longest) for document in long if i < len(document))
     return tuple(islice(ordered, TEXTS))
+
+
+def frequent_words(documents: Iterable[Sequence[str]]) -> tuple[str, ...]:
+    """The most frequent words of three letters or more in lower case, or in a script without case none."""
+    counts = Counter(word for document in documents for sentence in document for word in _WORD.findall(sentence))
+    return tuple(word for word, _ in sorted(counts.items(), key=lambda each: (-each[1], each[0]))[:WORDS])

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
+import torch
 from pydantic import Field
 
 from bertwright.core.config import Section
@@ -14,16 +15,29 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.files import naming
 from bertwright.core.log import Log
 from bertwright.exams.exam import Exam, Score
+from bertwright.exams.folder import exams_in, probes_in
 from bertwright.exams.masked_words import MaskedWords
 from bertwright.exams.minimal_pairs import MinimalPairs
+from bertwright.exams.next_sentence import NextSentence
+from bertwright.exams.perplexity import Perplexity
 from bertwright.exams.probe import Probe
-from bertwright.exams.vectors import Vectors
+from bertwright.exams.quick import quick_suite, wiki_suite
+from bertwright.exams.vectors import Neighbours, Vectors
 from bertwright.exams.wiki import Wiki
+from bertwright.model.config import NetworkConfig
 from bertwright.model.device import resolve_device
+from bertwright.model.model import Model, build_model
 from bertwright.model.text_encoder import Encoder
+from bertwright.pipeline.run_folder import RunFolder, recorded_recipe
+from bertwright.shipped import is_run_folder
 
-AnyExam = Annotated[MaskedWords | MinimalPairs | Probe | Vectors | Wiki, Field(discriminator="kind")]
+AnyExam = Annotated[
+    MaskedWords | MinimalPairs | Neighbours | NextSentence | Perplexity | Probe | Vectors | Wiki,
+    Field(discriminator="kind"),
+]
 """Any exam."""
+
+UNTRAINED = "untrained"
 
 
 class Suite(Section):
@@ -48,19 +62,64 @@ class Suite(Section):
         return cls(**values)
 
 
-def score_models(models: Sequence[str], exams: Sequence[Exam], log: Log) -> dict[str, list[Score]]:
-    """The scores of models, each a path as for `load_model`, in all exams; on a GPU if there is one.
+def named_suite(name: str, run: Path, data: Path | None) -> Sequence[Exam]:
+    """The exams of a suite: `quick` and `wiki` of the held-out documents of a run, `quick` and `probes` of the files in
+    the folder `data`, or those of a .toml."""
+    if name.endswith(".toml"):
+        if data:
+            raise RecipeError(f"--data with {name} has no effect: that file names its data. Leave it out.")
+        return Suite.load(Path(name)).exam
+    if name == "probes":
+        if data is None:
+            raise RecipeError("--suite probes needs tagged words. Name their folder: --data FOLDER.")
+        return probes_in(data)
+    if name not in ("quick", "wiki"):
+        raise RecipeError(
+            f"--suite {name}: there is no such suite. Give quick, wiki, probes, glue, hulu or the path of a .toml."
+        )
+    if data and name == "wiki":
+        raise RecipeError("--data with --suite wiki has no effect. Leave it out, or give --suite quick.")
+    given = exams_in(data) if data else []
+    if not is_run_folder(run):
+        raise RecipeError(f"--suite {name} is made from a run, which {run} is not. Name one: --on RUN.")
+    recipe, _ = recorded_recipe(run)
+    if recipe.corpus is None:
+        raise RecipeError(f"{run} has no corpus, so no held-out documents. Name another run: --on RUN.")
+    make = quick_suite if name == "quick" else wiki_suite
+    return [*make(RunFolder(run).artifact("corpus"), recipe.examples.heldout), *given]
+
+
+def score_models(
+    models: Sequence[str], exams: Sequence[Exam], log: Log, baseline: bool = False
+) -> dict[str, list[Score]]:
+    """The scores of models, each a path as for `load_model`, in all exams; on a GPU if there is one. With `baseline`
+    the first column is `UNTRAINED`: the network of the first model with random weights.
 
     Raises `RecipeError` if no model can take any of the exams.
     """
-    device = resolve_device("auto")
-    scores = {model: list(take(exams, Encoder(model, device), model, log)) for model in models}
+    device, scores = resolve_device("auto"), dict[str, list[Score]]()
+    names = [UNTRAINED, *models] if baseline else models
+    for number, name in enumerate(names):
+        encoder = Encoder(models[0] if name == UNTRAINED else name, device)
+        if name == UNTRAINED:
+            encoder = Encoder.of(untrained(encoder.model.config), encoder.tokenizer, device)
+        scores[name] = []
+        for place, exam in enumerate(exams):
+            scores[name] += take([exam], encoder, name, log)
+            log.progress("evaluate", number * len(exams) + place + 1, len(names) * len(exams), "exams")
     if not any(scores.values()):
         names = ", ".join(exam.title for exam in exams)
         raise RecipeError(
             f"no model could take an exam ({names}), as said above. Give models with the heads they need."
         )
     return scores
+
+
+def untrained(network: NetworkConfig) -> Model:
+    """A network with random weights, always the same ones."""
+    with torch.random.fork_rng([]):
+        torch.manual_seed(0)
+        return build_model(network)
 
 
 def take(exams: Sequence[Exam], encoder: Encoder, model: str, log: Log) -> Iterator[Score]:

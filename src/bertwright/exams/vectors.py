@@ -10,12 +10,14 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from bertwright.exams.exam import Score, TextExam
+from bertwright.exams.exam import Exam, Score, TextExam
 from bertwright.model.text_encoder import Encoder
 from bertwright.vocab.entries import CONTINUATION, SPECIALS
 
 PAIRS = 10_000
+NEIGHBOURS = 5
 
 
 class Vectors(TextExam):
@@ -28,6 +30,21 @@ class Vectors(TextExam):
         vectors = encoder.encode(self.read())
         yield Score(self.title, "mean cosine", mean_cosine(vectors), healthy="below 0.9", share=False)
         yield Score(self.title, "deviation", deviation(vectors), healthy="0: all texts get one vector", share=False)
+
+
+class Neighbours(Exam):
+    """Which entries of the vocabulary have embeddings like those of some words: to be read, not compared."""
+
+    kind: Literal["neighbours"] = "neighbours"
+    words: tuple[str, ...] = Field(min_length=1)
+    """The words; one that is no entry is left out."""
+
+    def take(self, encoder: Encoder) -> Iterator[Score]:
+        """As `Exam.take`: the cosine of the nearest entry, and the nearest ones as its text."""
+        for word, found in neighbours(encoder, self.words).items():
+            text = ", ".join(entry for entry, _ in found)
+            said = "words that are alike; fragments or the same ones for all words: nothing is learned"
+            yield Score(self.title, word, found[0][1], healthy=said, share=False, text=text)
 
 
 def mean_cosine(vectors_NH: NDArray[np.float32]) -> float:
@@ -47,17 +64,19 @@ def deviation(vectors_NH: NDArray[np.float32]) -> float:
     return float(vectors_NH.std(0, dtype=np.float64).mean()) / max(size, 1e-12)
 
 
-def neighbours(encoder: Encoder, words: Sequence[str], number: int = 5) -> dict[str, list[str]]:
-    """The entries whose embeddings are nearest to that of each word, by cosine; a word that is no entry is left out."""
+def neighbours(encoder: Encoder, words: Sequence[str], number: int = NEIGHBOURS) -> dict[str, list[tuple[str, float]]]:
+    """The entries whose embeddings are nearest to that of each word, with their cosines, nearest first; a word that is
+    no entry, in lower case if the vocabulary is, is left out."""
     vocabulary = encoder.tokenizer.vocabulary
     weights = encoder.model.encoder.token_weight.detach().float().cpu().numpy()[: len(vocabulary)]
     unit = weights / np.maximum(np.linalg.norm(weights, axis=1, keepdims=True), 1e-12)
     whole = np.array([not entry.startswith(CONTINUATION) and entry not in SPECIALS for entry in vocabulary])
-    ids = {entry: number for number, entry in enumerate(vocabulary)}
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[tuple[str, float]]] = {}
     for word in words:
-        if word in ids:
-            similar = np.where(whole, unit @ unit[ids[word]], -2.0)
-            similar[ids[word]] = -2.0
-            found[word] = [vocabulary[i] for i in np.argsort(-similar)[:number].tolist()]
+        pieces, _ = encoder.tokenizer.encode_texts([word])
+        if len(pieces) == 1 and whole[pieces[0]]:
+            similar = np.where(whole, unit @ unit[pieces[0]], -2.0)
+            similar[pieces[0]] = -2.0
+            nearest = np.argsort(-similar, kind="stable")[:number].tolist()
+            found[word] = [(vocabulary[i], float(similar[i])) for i in nearest]
     return found

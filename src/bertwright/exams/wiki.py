@@ -1,5 +1,6 @@
 """An exam for any language, made from held-out documents of its own wiki, because most languages have no test set.
 
+    link titles   the text of a link in its sentence, or four others of the same category (`cloze`)
     inflection    a word of a sentence, or another form of it: the right sentence must be more probable
     order         two neighbouring sentences, or the same two swapped: the right order must be more probable
     belonging     the beginning of an article, its later part, and later parts of four other articles: the vectors of
@@ -8,6 +9,8 @@
 Forms of a word are found by their common beginning, so the exam suits languages that inflect at the end of words; in a
 language without inflection it has few such items. A swapped form is sometimes right, too, and two sentences sometimes
 stand in either order, so no model reaches 100 %: compare models on the same items, and checkpoints of a run.
+
+A sentence that also stands in the training text is in no item. Memory does not grow with the corpus.
 """
 
 from __future__ import annotations
@@ -30,8 +33,9 @@ from bertwright.core.files import write_atomic
 from bertwright.core.rng import key
 from bertwright.corpus.heldout import is_heldout, text_hash
 from bertwright.corpus.text import read_documents, shard_names
-from bertwright.exams.exam import Exam, Score
-from bertwright.exams.interval import interval_of_mean
+from bertwright.corpus.words import count_tokens, has_unspaced
+from bertwright.exams.cloze import OTHERS, Cloze, make_cloze, right_titles
+from bertwright.exams.exam import Exam, Score, share_of
 from bertwright.exams.minimal_pairs import Pair, score_pairs
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.text_encoder import Encoder
@@ -44,6 +48,10 @@ _SENTENCE = (6, 40)
 """Words of a sentence that items are made of."""
 _FEWEST = 5
 """Occurrences of a word in the training text, at least, for its forms to be compared."""
+_COUNTED = 1_000_000
+"""Sentences of the training text whose words are counted, at most."""
+_LONGEST_ORDER = 40
+"""Words of two sentences whose order is asked for, at most: what a score costs grows with the square of its length."""
 
 
 Fresh = Callable[[str], bool]
@@ -62,6 +70,7 @@ class Belonging:
 class WikiExam:
     """The items of an exam."""
 
+    cloze: tuple[Cloze, ...]
     inflection: tuple[Pair, ...]
     order: tuple[Pair, ...]
     belonging: tuple[Belonging, ...]
@@ -69,7 +78,8 @@ class WikiExam:
     def write(self, path: Path) -> None:
         """Write the items as JSON, so that other programs can take the exam."""
         pairs = {name: [each._asdict() for each in found] for name, found in self._pairs.items()}
-        items = {**pairs, "belonging": [asdict(each) for each in self.belonging]}
+        cloze, belonging = [each._asdict() for each in self.cloze], [asdict(each) for each in self.belonging]
+        items = {"cloze": cloze, **pairs, "belonging": belonging}
         write_atomic(path, json.dumps(items, ensure_ascii=False, indent=1).encode())
 
     @property
@@ -82,14 +92,15 @@ class WikiExam:
         try:
             items: Any = json.loads(path.read_text(encoding="utf-8"))
             pairs = {name: tuple(Pair(**each) for each in items[name]) for name in ("inflection", "order")}
+            cloze = tuple(Cloze(**{**each, "titles": tuple(each["titles"])}) for each in items["cloze"])
             belonging = tuple(Belonging(each["beginning"], tuple(each["parts"])) for each in items["belonging"])
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"{path} is no exam made from a wiki ({error}). Make it again.") from error
-        return cls(**pairs, belonging=belonging)
+        return cls(cloze=cloze, **pairs, belonging=belonging)
 
 
 class Wiki(Exam):
-    """Inflection, order and belonging: an exam made from held-out documents of a wiki."""
+    """Link titles, inflection, order and belonging: an exam made from held-out documents of a wiki."""
 
     kind: Literal["wiki"] = "wiki"
     data: UserPath | None = None
@@ -107,7 +118,10 @@ class Wiki(Exam):
 
 def score_wiki(encoder: Encoder, exam: WikiExam, title: str) -> Iterator[Score]:
     """Yield the scores of a model; those that need a head for masked tokens are left out if it has none."""
+    chance = 1 / (1 + OTHERS)
     if isinstance(encoder.model, PreTrainingModel):
+        if exam.cloze:
+            yield share_of(right_titles(encoder, exam.cloze), title, "link titles", chance)
         for pairs in (exam.inflection, exam.order):
             if pairs:
                 yield from score_pairs(encoder, pairs, title)
@@ -118,8 +132,7 @@ def score_wiki(encoder: Encoder, exam: WikiExam, title: str) -> Iterator[Score]:
         similar = np.einsum("nh,nph->np", vectors[:, 0], vectors[:, 1:])
         # A tie is wrong.
         right = (similar[:, :1] > similar[:, 1:]).all(1)
-        value, low, high = interval_of_mean(right.astype(np.float64))
-        yield Score(title, "belonging", value, (low, high), 1 / (1 + DISTRACTORS), "rises with training")
+        yield share_of(right, title, "belonging", chance)
 
 
 def make_exam(corpus: Artifact, heldout: float, items: int = ITEMS) -> WikiExam:
@@ -127,23 +140,32 @@ def make_exam(corpus: Artifact, heldout: float, items: int = ITEMS) -> WikiExam:
 
     The same corpus always gives the same items. Raises `DataError` if no document is held out.
     """
-    train, held, seen = Counter[str](), list[list[str]](), set[int]()
-    for is_held, document in _documents(corpus, heldout):
-        if is_held:
-            held.append(document)
-        else:
-            train.update(_WORD.findall("\n".join(document)))
-            seen.update(map(hash, document))
+    held, train = heldout_documents(corpus, heldout), Counter[str]()
     if not held:
         raise DataError(f"none of the documents is held out with examples.heldout={heldout:g}. Raise it.")
+    asked, leaked, counted = {sentence for document in held for sentence in document}, set[str](), 0
+    for is_held, document in _documents(corpus, heldout):
+        if not is_held:
+            # A sentence that also stands in the training text, such as a formula of stubs, shows nothing.
+            leaked.update(asked.intersection(document))
+            if counted < _COUNTED:
+                train.update(_WORD.findall("\n".join(document)))
+                counted += len(document)
 
     def fresh(sentence: str) -> bool:
-        # A sentence that also stands in the training text, such as a formula of stubs, shows nothing.
-        return hash(sentence) not in seen
+        return sentence not in leaked
 
+    def known(text: str) -> bool:
+        # In a script without spaces words cannot be looked up.
+        words = _WORD.findall(text)
+        return has_unspaced(text) or (any(len(word) > 1 for word in words) and all(train[word] for word in words))
+
+    cloze = list(make_cloze(corpus, held, lambda sentence: _usable(sentence) and fresh(sentence), known))
+    by_category = [each for each in cloze if each.by == "category"]
     return WikiExam(
+        tuple(_in_rounds([by_category, cloze[len(by_category) :]], items)),
         tuple(_evenly(list(_inflection(held, train, fresh)), items)),
-        tuple(_evenly(list(_order(held, fresh)), items)),
+        tuple(_order(held, fresh, items)),
         tuple(_evenly(list(_belonging(held, fresh)), items)),
     )
 
@@ -164,8 +186,16 @@ def _evenly(found: Sequence[Any], most: int) -> list[Any]:
     return [found[i * len(found) // number] for i in range(number)]
 
 
+def _in_rounds(rounds: Iterable[Sequence[Any]], most: int) -> list[Any]:
+    """At most `most`: all of the first rounds, and of the last one some, spread evenly."""
+    chosen: list[Any] = []
+    for found in rounds:
+        chosen += _evenly(found, most - len(chosen))
+    return chosen
+
+
 def _usable(sentence: str) -> bool:
-    return _SENTENCE[0] <= len(sentence.split()) <= _SENTENCE[1]
+    return _SENTENCE[0] <= count_tokens(sentence) <= _SENTENCE[1]
 
 
 def _inflection(documents: Iterable[list[str]], counts: Counter[str], fresh: Fresh) -> Iterator[Pair]:
@@ -209,15 +239,20 @@ def _alike(word: str, other: str) -> bool:
     return shared >= max(4, -(-2 * max(len(word), len(other)) // 3))
 
 
-def _order(documents: Iterable[list[str]], fresh: Fresh) -> Iterator[Pair]:
-    """Yield two neighbouring sentences from the middle of each document, and the same swapped."""
+def _order(documents: Iterable[list[str]], fresh: Fresh, most: int) -> list[Pair]:
+    """Two neighbouring sentences from the middle of documents, and the same swapped: a pair of each document, then a
+    second one of each, and so on."""
+    found: list[list[Pair]] = []
     for number, document in enumerate(documents):
         usable = [_usable(sentence) and fresh(sentence) for sentence in document]
-        places = [i for i in range(1, len(document) - 1) if usable[i] and usable[i + 1]]
-        if places:
-            at = places[key("wiki exam", "order", number) % len(places)]
-            first, second = document[at], document[at + 1]
-            yield Pair(f"{first} {second}", f"{second} {first}", "order")
+        # Every second sentence, so that no two pairs share one.
+        places = [i for i in range(1, len(document) - 1, 2) if usable[i] and usable[i + 1]]
+        pairs = [(document[i], document[i + 1]) for i in places]
+        short = [pair for pair in pairs if count_tokens(" ".join(pair)) <= _LONGEST_ORDER]
+        first = key("wiki exam", "order", number) % max(len(short), 1)
+        found.append([Pair(f"{a} {b}", f"{b} {a}", "order") for a, b in (*short[first:], *short[:first])])
+    ranks = range(max(map(len, found), default=0))
+    return _in_rounds(([each[rank] for each in found if len(each) > rank] for rank in ranks), most)
 
 
 def _belonging(documents: Sequence[list[str]], fresh: Fresh) -> Iterator[Belonging]:

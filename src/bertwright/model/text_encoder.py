@@ -96,13 +96,20 @@ class Encoder:
         self.tokenizer = load_tokenizer(path)
         self.device = torch.device(device)
 
+    @classmethod
+    def of(cls, model: Model | HeadlessModel, tokenizer: Tokenizer, device: torch.device | str = "cpu") -> Encoder:
+        """An encoder of a model that is already loaded; it is moved to `device`, and no longer trains."""
+        encoder = cls.__new__(cls)
+        encoder.model, encoder.tokenizer, encoder.device = model.to(device).eval(), tokenizer, torch.device(device)
+        return encoder
+
     def encode(self, texts: Sequence[str], batch: int = 32) -> NDArray[np.float32]:
         """The vector of each text [N, H]: the mean of its tokens' last hidden states, [CLS] and [SEP] included.
 
         A text of more tokens than the model has positions is cut at its end. `batch` texts are computed at a time.
         """
         vectors = np.zeros((len(texts), self.model.config.hidden_size), np.float32)
-        for places, packed in self._batches(texts, batch):
+        for places, packed in self.batches(texts, batch):
             with torch.inference_mode():
                 hidden_TH = self.model.encoder(packed)
             counts_N = packed.cu_seqlens.diff()
@@ -118,7 +125,7 @@ class Encoder:
         """
         if not isinstance(self.model, PreTrainingModel):
             raise RecipeError("this model has no head that fills masks. Load a pre-trained one.")
-        (packed,) = (packed for _, packed in self._batches([text], 1))
+        (packed,) = (packed for _, packed in self.batches([text], 1))
         if (masks := len(packed.prediction_positions)) != 1:
             raise RecipeError(f"{text!r} has {masks} [MASK] in the tokens that the model reads. Write exactly one.")
         with torch.inference_mode():
@@ -138,7 +145,7 @@ class Encoder:
         if not isinstance(self.model, Classifier) or self.model.config.head != "sequence":
             raise RecipeError("this model has no classes of texts. Load a classifier of texts.")
         labels, found = self.model.config.labels, [dict[str, float]() for _ in texts]
-        for places, packed in self._batches(texts, batch):
+        for places, packed in self.batches(texts, batch):
             with torch.inference_mode():
                 logits_NC: Tensor = self.model(packed).float()
             values = logits_NC.softmax(-1) if len(labels) > 1 else logits_NC
@@ -234,8 +241,13 @@ class Encoder:
             if words:
                 yield _Part(number, [*ids, sep], words)
 
-    def _batches(self, texts: Sequence[str | tuple[str, str]], batch: int) -> Iterator[tuple[list[int], PackedBatch]]:
-        """The indices of texts, or pairs, of similar length, and these as a batch."""
+    def batches(
+        self, texts: Sequence[str | tuple[str, str]], batch: int = 32
+    ) -> Iterator[tuple[list[int], PackedBatch]]:
+        """Yield the indices of at most `batch` texts, or pairs, of similar length, and these as the model reads them.
+
+        What has more tokens than the model has positions is cut, a pair at the end of its longer text.
+        """
         if isinstance(texts, str):
             raise RecipeError("texts is a single text; give a list of texts.")
         pairs = [text if isinstance(text, tuple) else (text,) for text in texts]

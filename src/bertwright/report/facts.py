@@ -12,6 +12,8 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_bytes, read_json, read_typed, sha256_of
 from bertwright.core.json_values import parse_json
 from bertwright.evaluate.shapes import PREDICTIONS
+from bertwright.exams.shapes import CURVE, Curve
+from bertwright.exams.shapes import FOLDER as EXAMS
 from bertwright.forecast_shapes import PLAN, Plan
 from bertwright.tasks.members import task_of_sealed
 from bertwright.tasks.section import TaskSection
@@ -42,6 +44,8 @@ class Facts:
     """The held-out scores: those of the stage `evaluate`, else the last that training took; None if unknown."""
     forecast: Plan | None = None
     """The forecast of the run; None if the folder has none."""
+    exams: tuple[Curve, ...] = ()
+    """What its checkpoints score in suites of exams."""
 
     def counts(self, stage: str) -> Mapping[str, Any]:
         """The counts of a stage."""
@@ -106,6 +110,7 @@ def read_facts(folder: Path, stages: Mapping[str, Artifact], title: str) -> Fact
         recipe=_text(folder / "recipe.toml"),
         scores=evaluate.counts if evaluate else section.taken(metrics, stages["examples"].counts),
         forecast=_forecast(folder / FORECAST),
+        exams=tuple(read_typed(file, CURVE) for file in sorted((folder / EXAMS).glob("*.json"))),
     )
 
 

@@ -10,6 +10,7 @@ from bertwright.page.chart import figure
 from bertwright.page.markup import Content, Element, b, div, element, html, p
 from bertwright.report.corpus import corpus, vocabulary
 from bertwright.report.curves import curves, machine_curves
+from bertwright.report.exams import exams
 from bertwright.report.facts import Facts
 from bertwright.report.forecast import forecast
 from bertwright.report.provenance import machine, model, stages
@@ -22,6 +23,7 @@ def page(facts: Facts, numbers: Mapping[str, Any], written: str) -> str:
         ("results", "Results", headline(numbers, facts)),
         ("predictions", "What the model guesses", predictions(facts)),
         ("training", "Training", div(map(figure, curves(facts)), class_="charts")),
+        *([("exams", "Exams", exams(facts))] if facts.exams else []),
         *([("corpus", "Corpus", corpus(facts))] if "corpus" in facts.stages else []),
         ("vocabulary", "Vocabulary", vocabulary(facts)),
         ("examples", "Examples", facts.section.examples(facts)),

@@ -19,7 +19,7 @@ ENTRIES = (*SPECIALS, *WORDS, *(f"word{number}" for number in range(43)))
 Folder = Callable[[str], Path]
 
 
-def config_of(family: str) -> NetworkConfig:
+def config_of(family: str, next_sentence: bool = False) -> NetworkConfig:
     rows, shared = len(ENTRIES), {"max_position_embeddings": 24, "initializer_range": 0.3}
     if family == "bert":
         return BertConfig(
@@ -28,7 +28,7 @@ def config_of(family: str) -> NetworkConfig:
             num_hidden_layers=3,
             num_attention_heads=3,
             intermediate_size=40,
-            next_sentence=False,
+            next_sentence=next_sentence,
             **shared,
         )
     if family == "distilbert":

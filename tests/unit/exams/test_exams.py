@@ -9,15 +9,15 @@ import torch
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from tests.rows import each_row
-from tests.unit.exams.conftest import Folder
+from tests.unit.exams.conftest import ENTRIES, Folder
 
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.log import SILENT
-from bertwright.exams.interval import interval_of_mean
+from bertwright.exams.interval import interval_of_mean, interval_of_mean_difference
 from bertwright.exams.minimal_pairs import MinimalPairs, Pair, read_pairs, score_pairs
 from bertwright.exams.probe import probe
-from bertwright.exams.suite import Suite, score_models, take
-from bertwright.exams.vectors import deviation, mean_cosine, neighbours
+from bertwright.exams.suite import Suite, score_models, take, untrained
+from bertwright.exams.vectors import Neighbours, Vectors, deviation, mean_cosine, neighbours
 from bertwright.model.text_encoder import Encoder
 
 
@@ -105,7 +105,53 @@ def test_neighbours_are_nearest_by_cosine(folder: Folder) -> None:
     weights = encoder.model.encoder.token_weight
     with torch.no_grad():
         weights[7] = 3 * weights[6]  # dog points where cat does
-    assert neighbours(encoder, ["cat", "unheard"], 1) == {"cat": ["dog"]}
+    found = neighbours(encoder, ["cat", "unheard"], 1)
+    assert found == {"cat": [("dog", pytest.approx(1))]}
+
+
+def test_neighbours_agree_with_plain_cosines(folder: Folder) -> None:
+    encoder = Encoder(folder("bert"))
+    rows = encoder.model.encoder.token_weight.detach().numpy()
+    scores = Neighbours(words=("mat", "##s", "the")).take(encoder)
+    for score, own in zip(scores, (13, 5), strict=True):
+        cosines = [
+            (float(np.dot(rows[own], row) / np.linalg.norm(rows[own]) / np.linalg.norm(row)), ENTRIES[i])
+            for i, row in enumerate(rows)
+            if i >= 5 and i != own and not ENTRIES[i].startswith("##")
+        ]
+        best = sorted(cosines, reverse=True)[:5]
+        assert score.text == ", ".join(entry for _, entry in best)
+        assert score.value == pytest.approx(best[0][0], abs=1e-5)
+
+
+def test_differences_are_of_the_same_items() -> None:
+    random = np.random.default_rng(1)
+    hard = random.random(300)
+    worse, better = (hard < 0.5).astype(float), (hard < 0.56).astype(float)
+    value, low, _ = interval_of_mean_difference(better, worse)
+    assert value == pytest.approx(better.mean() - worse.mean())
+    # Apart on the same items, although the intervals of the models overlap.
+    assert low > 0
+    assert interval_of_mean(better).low < interval_of_mean(worse).high
+    assert interval_of_mean_difference(worse, worse) == (0, 0, 0)
+
+
+def test_random_weights_do_not_disturb_the_generator(folder: Folder) -> None:
+    network = Encoder(folder("bert")).model.config
+    torch.manual_seed(9)
+    wanted = torch.rand(3)
+    torch.manual_seed(9)
+    first = untrained(network).state_dict()
+    assert torch.equal(torch.rand(3), wanted)
+    assert all(torch.equal(tensor, first[name]) for name, tensor in untrained(network).state_dict().items())
+
+
+def test_a_baseline_has_the_same_shape(folder: Folder) -> None:
+    exams = [Vectors(texts=("the cat sat", "a dog ran", "house"))]
+    scores = score_models([str(folder("bert"))], exams, SILENT, baseline=True)
+    assert list(scores) == ["untrained", str(folder("bert"))]
+    (drawn, _), (trained, _) = scores.values()
+    assert drawn.value != trained.value
 
 
 def test_a_suite_names_files_beside_it(tmp_path: Path, folder: Folder) -> None:

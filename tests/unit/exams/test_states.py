@@ -1,14 +1,20 @@
 """The states of words, pseudo-likelihoods and masked words against transformers' own forward passes."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tests.unit.exams.conftest import ENTRIES, Folder
-from transformers import AutoModel, AutoModelForMaskedLM
+from tests.reference.teachers import write_stock
+from tests.unit.exams.conftest import ENTRIES, Folder, config_of
+from transformers import AutoModel, AutoModelForMaskedLM, AutoModelForPreTraining
 
 from bertwright.exams.masked_words import masked_scores
-from bertwright.exams.pseudo_likelihood import pseudo_likelihoods
+from bertwright.exams.next_sentence import answers
+from bertwright.exams.perplexity import Perplexity
+from bertwright.exams.pseudo_likelihood import Phrase, phrase_likelihoods, pseudo_likelihoods
+from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.text_encoder import Encoder
 
 SENTENCES = [["the", "cats", "sat"], ["a", "dogting", "ran", "on", "mat", "."], ["house"], ["unheard", "cat"]]
@@ -48,6 +54,66 @@ def test_pseudo_likelihoods_are_those_of_transformers(family: str, folder: Folde
                 total += float(their(with_ends(masked)).logits[0, place + 1].log_softmax(-1)[piece])
         assert found.sums[number] == pytest.approx(total, abs=1e-3)
     assert found.pieces.tolist() == [len(ids) for ids in IDS]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_phrases_are_scored_as_by_transformers(family: str, folder: Folder) -> None:
+    """A plain loop: one forward pass for each piece of the phrase, the later ones masked."""
+    their = AutoModelForMaskedLM.from_pretrained(folder(family), attn_implementation="eager").eval()
+    phrases = [Phrase("the", "cats sat", "on a mat"), Phrase("", "dogting", "ran"), Phrase("a house", "on", "")]
+    parts = [([5], [6, 10, 8], [12, 15, 13]), ([], [7, 11], [9]), ([15, 14], [12], [])]
+    found = phrase_likelihoods(Encoder(folder(family)), phrases)
+    for number, (before, text, after) in enumerate(parts):
+        total = 0.0
+        for place, piece in enumerate(text):
+            masked = [*before, *text[:place], *[4] * (len(text) - place), *after]
+            with torch.inference_mode():
+                log_p = their(with_ends(masked)).logits[0, 1 + len(before) + place].log_softmax(-1)
+            total += float(log_p[piece])
+        assert found.sums[number] == pytest.approx(total, abs=1e-3)
+    assert found.pieces.tolist() == [3, 2, 1]
+
+
+def test_a_long_sentence_keeps_its_phrase(folder: Folder) -> None:
+    encoder = Encoder(folder("bert"))
+    room = encoder.model.config.max_position_embeddings - 2
+    long = " ".join(["house"] * 60)
+    found = phrase_likelihoods(encoder, [Phrase(long, "cat", long), Phrase("", "cat", long), Phrase(long, "cat", "")])
+    half = " ".join(["house"] * (room // 2))
+    rest = " ".join(["house"] * (room - 1 - room // 2))
+    short = phrase_likelihoods(encoder, [Phrase(rest, "cat", half), Phrase("", "cat", f"{half} {rest}")])
+    assert found.pieces.tolist() == [1, 1, 1]
+    assert found.sums[0] == pytest.approx(short.sums[0], abs=1e-4)
+    assert found.sums[1] == pytest.approx(short.sums[1], abs=1e-4)
+
+
+def test_next_sentences_are_those_of_transformers(tmp_path: Path) -> None:
+    torch.manual_seed(3)
+    path = write_stock(tmp_path / "bert", PreTrainingModel(config_of("bert", next_sentence=True)), ENTRIES)
+    (path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
+    their = AutoModelForPreTraining.from_pretrained(path, attn_implementation="eager").eval()
+    texts = [" ".join(words) for words in SENTENCES]
+    pairs = [(a, b) for a in texts for b in texts]
+    found = answers(Encoder(path), pairs)
+    wanted = []
+    for a in IDS:
+        for b in IDS:
+            ids, segments = [2, *a, 3, *b, 3], [*[0] * (len(a) + 2), *[1] * (len(b) + 1)]
+            with torch.inference_mode():
+                logits = their(torch.tensor([ids]), token_type_ids=torch.tensor([segments])).seq_relationship_logits
+            wanted.append(int(logits.argmax()) == 0)
+    assert found.tolist() == wanted
+    assert 0 < sum(wanted) < len(wanted)
+
+
+def test_perplexities_follow_from_likelihoods(folder: Folder) -> None:
+    encoder, texts = Encoder(folder("bert")), [" ".join(words) for words in SENTENCES]
+    of_piece, of_word = Perplexity(texts=tuple(texts)).take(encoder)
+    total = -float(pseudo_likelihoods(encoder, texts).sums.sum())
+    assert of_piece.value == pytest.approx(np.exp(total / sum(map(len, IDS))))
+    assert of_word.value == pytest.approx(np.exp(total / sum(map(len, SENTENCES))))
+    assert of_piece.interval is not None
+    assert of_piece.interval[0] < of_piece.value < of_piece.interval[1]
 
 
 def test_a_literal_mask_in_a_sentence_is_scored_as_a_piece(folder: Folder) -> None:

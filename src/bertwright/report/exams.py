@@ -1,0 +1,109 @@
+"""What the checkpoints of a run score in exams, by tokens, hours and operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bertwright.core.numbers import operations, percent, short_count
+from bertwright.exams.shapes import Curve, ScoreJson
+from bertwright.page.chart import Chart, Format, Series, figure
+from bertwright.page.markup import Content, div, element, p, table
+from bertwright.report.facts import Facts
+
+_MOST = 8
+"""Lines of a chart: there are as many colours."""
+
+
+class _Axis(NamedTuple):
+    """What the scores are drawn over."""
+
+    key: str
+    label: str
+    format: Format
+
+
+_AXES = (
+    _Axis("tokens", "tokens", short_count),
+    _Axis("hours", "hours of training", lambda x: f"{x:.3g}"),
+    _Axis("tflops", "operations (10^12)", lambda x: f"{x:.3g}"),
+)
+
+
+def exams(facts: Facts) -> Content:
+    """Charts and a table for each suite."""
+    return [
+        (
+            element("h3", f"Suite {curve['suite']}"),
+            div(map(figure, _charts(curve)), class_="charts"),
+            element("details", element("summary", "All scores of the checkpoints"), _table(curve)),
+        )
+        for curve in facts.exams
+    ]
+
+
+def _charts(curve: Curve) -> Iterator[Chart]:
+    """Shares that are right with their chance level together, over each axis; other scores over tokens."""
+    scores = {(score["exam"], score["name"]): score for point in curve["points"] for score in point["scores"]}
+    right = [key for key, score in scores.items() if score["chance"] is not None][:_MOST]
+    for axis in _AXES if right else ():
+        series = [
+            Series(_named(key, right), _points(curve, key, axis), f"train run-{n}") for n, key in enumerate(right)
+        ]
+        chances = {scores[key]["chance"] for key in right}
+        for chance in sorted(chance for chance in chances if chance is not None) if len(chances) < 3 else ():
+            ends = [(float(point[axis.key]), chance) for point in (curve["points"][0], curve["points"][-1])]  # type: ignore[literal-required]
+            series.append(Series(f"chance: {percent(chance)}", ends, "baseline"))
+        yield Chart(
+            f"Right answers over {axis.label}",
+            "share",
+            "The share of items that a checkpoint answers right, on the same items each time; the first point is the "
+            "network with random weights. Differences below the intervals in the table are noise.",
+            series,
+            percent,
+            x_label=axis.label,
+            x_format=axis.format,
+        )
+    for key, score in scores.items():
+        if score["chance"] is None and "text" not in score:
+            drawn = _points(curve, key, _AXES[0])
+            form: Format = percent if score["share"] else lambda y: f"{y:.3g}"
+            name = f"{key[0]}: {key[1]}"
+            yield Chart(
+                name, key[1], _sentence(score), [Series(key[1], drawn, "train")], form,
+                x_label=_AXES[0].label, x_format=_AXES[0].format,
+            )  # fmt: skip
+
+
+def _sentence(score: ScoreJson) -> str:
+    return f"A healthy model: {score['healthy']}." if score["healthy"] else ""
+
+
+def _named(key: tuple[str, str], among: list[tuple[str, str]]) -> str:
+    """The name of a score, with that of its exam if others have it, too."""
+    return ": ".join(key) if sum(name == key[1] for _, name in among) > 1 else key[1]
+
+
+def _points(curve: Curve, key: tuple[str, str], axis: _Axis) -> list[tuple[float, float]]:
+    return [
+        (float(point[axis.key]), score["value"])  # type: ignore[literal-required]
+        for point in curve["points"]
+        for score in point["scores"]
+        if (score["exam"], score["name"]) == key
+    ]
+
+
+def _table(curve: Curve) -> Content:
+    """All numbers, a row for each checkpoint and score."""
+    rows = [
+        (f"{point['step']:,}", short_count(point["tokens"]), operations(point["tflops"]), *_cells(score))
+        for point in curve["points"]
+        for score in point["scores"]
+    ]
+    return table(("step", "tokens", "operations", "exam", "score", "value", "interval"), rows) if rows else p("None.")
+
+
+def _cells(score: ScoreJson) -> tuple[str, str, str, str]:
+    form: Format = percent if score["share"] else lambda y: f"{y:.3g}"
+    interval = "" if score["interval"] is None else " to ".join(map(form, score["interval"]))
+    return score["exam"], score["name"], score.get("text") or form(score["value"]), interval
