@@ -164,7 +164,7 @@ class Encoder:
             raise RecipeError("the choices of a question are a text; give a list of texts for each question.")
         pairs = [(text, choice) for text, choices in questions for choice in choices]
         scores = torch.zeros(len(pairs))
-        for places, packed in self._batches(pairs, batch):
+        for places, packed in self.batches(pairs, batch):
             with torch.inference_mode():
                 scores[places] = self.model(packed)[:, 0].float().cpu()
         counts = [len(choices) for _, choices in questions]
