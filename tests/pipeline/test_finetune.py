@@ -155,6 +155,32 @@ def test_questions_are_answered(workplace: Path, call: Call) -> None:
     assert json.loads(always)["answer"]
 
 
+def test_choices_are_answered(workplace: Path, call: Call) -> None:
+    lines = ["premise,question,choice1,choice2,label", "film,cause,good,bad,1", "film,cause,bad,good,2"]
+    for name, times in (("train", 48), ("val", 4)):
+        Path(f"{name}.csv").write_text("\n".join([lines[0], *lines[1:] * times]) + "\n", encoding="utf-8")
+        Path(f"{'dev' if name == 'val' else name}.tsv").unlink()
+    done = call("finetune", "choice", "--model", "model", "--data", ".", "--out", "run", *FEW, "train.seed=1")
+    assert done.code == 0, done.err
+    results = read_json(workplace / "run" / SCORES)
+    new = [line.rpartition(",")[0] for line in lines]
+    Path("new.csv").write_text("\n".join([*new, "film,cause,good,"]) + "\n", encoding="utf-8")
+    answered = call("predict", "run", "new.csv")
+    found = [line.split(",")[4:5] for line in answered.out.splitlines()]
+    assert (
+        found[0] == ["prediction"] and found[3] == [] and "1 questions without a text and two choices" in answered.err
+    )
+    right = sum(each == [wanted] for each, wanted in zip(found[1:3], ("good", "good"), strict=True))
+    assert right / 2 == results["scores"]["accuracy"]["mean"] == 1.0
+    Path("new.json").write_text(
+        json.dumps([dict(zip(new[0].split(","), line.split(","), strict=True)) for line in new[1:]])
+    )
+    sent = call("predict", "run", "new.json", "--submission", "hucopa")
+    assert json.loads(Path(sent.out.strip()).read_text()) == [{"id": "0", "label": "0"}, {"id": "1", "label": "1"}]
+    rows = call("predict", "run", "new.csv", "--text", "premise")
+    assert rows.code == 2 and "--text and --pair have no effect" in rows.err
+
+
 def squad(texts: list[tuple[str, str | None]]) -> dict[str, object]:
     """Questions about texts, each with its answer if it has one, as SQuAD 2.0 has them."""
     paragraphs = []
