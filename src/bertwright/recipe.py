@@ -15,7 +15,6 @@ from bertwright.contradictions.sections import (
     missing_without_corpus,
     one_segment,
     pairs_unseen,
-    rows_of_several,
     too_many_ranks,
     unsupported_by_graph,
     unsupported_by_sharding,
@@ -151,7 +150,6 @@ class Recipe(Section):
         mistakes = [
             *self._corpus_mistakes(),
             *self._model_mistakes(given, unread),
-            *rows_of_several(self.train),
             *unsupported_by_graph(self.train, self.model),
         ]
         mistakes += [*unsupported_by_sharding(self.train, self.optim), *unreachable_settings(self.train)]

@@ -77,16 +77,6 @@ def one_segment(
         yield "model.config", f"{text}; {remedy}"
 
 
-def rows_of_several(train: TrainConfig) -> Iterator[Mistake]:
-    """Yield packing for a task whose examples are several sequences, which together do not fit into a row."""
-    if train.objective.files is None or not train.objective.files.several_sequences:
-        return
-    for i, phase in enumerate(train.phases):
-        if phase.packing:
-            text = "packs whole examples into rows of one length, but an example of this task is several sequences"
-            yield f"train.phases.{i}.packing", f"{text}; set it to false, or set micro_tokens"
-
-
 def unsupported_by_graph(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
     """Yield what a network compiled or exported for fixed shapes does not support."""
     graph = f"train.graph={train.graph.kind}"
@@ -240,6 +230,9 @@ def unused_with_own_files(train: TrainConfig, evaluate: EvaluateConfig, examples
                 f"{key}.quarantine",
                 f"applies to files of finished examples, but this data consists of {labelled}; leave it out",
             )
+        if phase.packing and own and own.several_sequences:
+            text = "packs whole examples into rows of one length, but an example of this task is several sequences"
+            yield f"{key}.packing", f"{text}; set it to false, or set micro_tokens"
         if phase.target_accuracy is not None:
             yield f"{key}.target_accuracy", f"applies to masked tokens, but {task} masks no tokens; leave it out"
     for section, names, config in (("examples", _OF_TEXT, examples), ("evaluate", _OF_MASKS, evaluate)):

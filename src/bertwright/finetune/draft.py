@@ -148,7 +148,9 @@ def _task_keys(task: FinetuneTask, data: Path, given: Mapping[str, Any]) -> dict
         try:
             own = ChoiceConfig.model_validate(given).files
         except ValidationError as error:
-            raise RecipeError(f"train.objective: {error.errors()[0]['msg']} ({dict(given)})") from error
+            fault = error.errors()[0]
+            key = f"train.objective.{fault['loc'][0]}"
+            raise RecipeError(f"{key}: {fault['msg']}, got {given.get(str(fault['loc'][0]))!r}.") from error
         found = find_files(data, own, "--data")
         return {"kind": Key("choice"), **guess_choices(task, [*found.train, *found.heldout], own.layout)}
     found = _texts(data)

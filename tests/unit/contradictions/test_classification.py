@@ -37,6 +37,12 @@ def test_labelled_texts_are_enough() -> None:
     assert wrong() == wrong({}, {"length": 32}) == []
 
 
+def test_questions_with_choices_are_not_packed() -> None:
+    choice = {"kind": "choice"}
+    assert wrong({"packing": True}, objective=choice) == ["train.phases.0.packing"]
+    assert wrong({"packing": True}) == wrong({"micro_tokens": 64}, objective=choice) == []
+
+
 def test_every_phase_reads_the_same_labelled_texts(tmp_path: Path) -> None:
     assert wrong({"data": None}) == ["train.phases.0.data"]
     assert wrong({}, {"data": "other"}) == ["train.phases.1.data"]

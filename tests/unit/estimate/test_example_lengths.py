@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.rows import each_row
+from tests.unit.test_choices import recipe as choosing
 from tests.unit.test_classification import recipe as classifier
 from tests.unit.test_classification import texts
 
@@ -64,6 +65,16 @@ def test_published_settings_for_32_gb_fit_short_texts(
     full, level = make_plan(unknown, {}, machine_of(V100)), checked(unknown, tmp_path / "run", monkeypatch).level
     assert full["memory_bytes"] > 4 * plan["memory_bytes"]
     assert full["fits"] == (level == "ok") == (preset == "distilbert")
+
+
+def test_a_question_is_as_long_as_all_its_choices(tmp_path: Path) -> None:
+    recipe, out = choosing(tmp_path, "bert", 1), tmp_path / "run"
+    before = examples_of(recipe, 0, known_before(recipe, out))
+    run(recipe, out, ("vocab", "examples"))
+    after = examples_of(recipe, 0, known_before(recipe, out))
+    assert after.per_pass == before.per_pass == (100,)
+    assert 24 < after.mean_length < 48 and after.longest > recipe.train.phases[0].length
+    assert before.mean_length == pytest.approx(after.mean_length, rel=0.3) and before.longest >= after.longest
 
 
 def test_labelled_texts_are_known_before_and_after_the_examples(tmp_path: Path) -> None:

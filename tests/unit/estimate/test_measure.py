@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from tests.reference.teachers import write_stock
 from tests.rows import each_row
+from tests.unit.test_choices import recipe as choosing
 from tests.unit.test_classification import recipe as classifier
 from tests.unit.test_classification import texts
+from tests.unit.test_spans import recipe as answering
 
 from bertwright import Recipe
 from bertwright.cli import main
@@ -55,6 +57,14 @@ def test_what_was_measured_comes_before_the_table(load: Load, tmp_path: Path, ca
     nodes, ranks = replace(machine, nodes=2), this_machine(recipe, 2)
     assert make_plan(recipe, matching_artifacts(recipe, out), nodes)["calibrated"], "each with one process"
     assert make_plan(recipe, matching_artifacts(recipe, out), ranks)["calibrated"] == "", "two share the cores"
+
+
+@each_row("kind", ["span", "choice"])
+def test_labels_of_every_head_can_be_measured(kind: str, tmp_path: Path) -> None:
+    recipe = answering(tmp_path, "bert", False, 1) if kind == "span" else choosing(tmp_path, "bert", 1)
+    works = planned_works(recipe, matching_artifacts(recipe, tmp_path / "run"), this_machine(recipe))
+    (found,) = measure(recipe, works, 1, seconds=0.0).values()
+    assert found.micro_batch > 0
 
 
 def measured(recipe: Recipe) -> Measured:

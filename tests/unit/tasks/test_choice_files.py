@@ -71,6 +71,12 @@ def read(path: Path, rows: Any, wanted: Layout | None = None) -> tuple[list[Ques
         ("a.jsonl", [SOCIAL], "A fell.", ["Why? x", "Why? y", "Why? z"], 2),
         ("a.jsonl", [PIQA, {**PIQA, "label": 0}], "Cut.", ["Saw.", "Eat."], 1),
         ("a.csv", "question,A,B,C,answer\nWhy?,x,y,z,C\n", "Why?", ["x", "y", "z"], 2),
+        ("a.csv", "Question,Option A,Option B,Correct Option\nWhy?,x,y,B\n", "Why?", ["x", "y"], 1),
+        (
+            "a.jsonl",
+            [{"prompt": "Why?", "options": [{"key": "A", "text": "x"}, {"key": "B", "text": "y"}], "answerKey": "B"}],
+            *("Why?", ["x", "y"], 1),
+        ),
         ("a.csv", 'text,options,answer\nWhy?,"[""x"", ""y""]",y\n', "Why?", ["x", "y"], 1),
         ("a.tsv", "premise\toption_a\toption_b\tlabel\nWhy?\t3\t4\t4\n", "Why?", ["3", "4"], 1),
         ("a.jsonl", [{"question": "Why?", "choices": ["x", "y"], "label": None}], "Why?", ["x", "y"], None),

@@ -105,7 +105,8 @@ def find_labelling(files: Sequence[Path], layout: Layout) -> Labelling:
     if kind == "number" and counts["zero"] == counts["last"]:
         raise DataError(
             f"{files[0]}: the labels in {layout.label!r} may count from 0 or from 1: of {labels:,}, "
-            f"{counts['zero']:,} are 0, and as many name the last choice if they count from 1. Say which: "
+            f"{counts['zero']:,} are 0, which only counting from 0 gives, and {counts['last']:,} are the number of "
+            "choices, which only counting from 1 gives. Say which: "
             "train.objective.first=0 or 1."
         )
     return Labelling(kind, int(kind == "number" and counts["last"] > counts["zero"]))

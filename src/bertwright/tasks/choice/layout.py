@@ -26,9 +26,12 @@ _NUMBERED = ("ending", "choice", "option", "alternative", "answer", "solution", 
 _ADDED = ("gold-ending", "correct_answer", "correct", "gold", "answer")
 """Names of columns with the text of the right choice, where the others have only wrong ones."""
 _LABELS = (
-    *("label", "labels", "answerkey", "answer_key", "answer_index", "answer_idx", "answer_id", "gold_label", "gold"),
-    *("correct_answer", "correct_option", "correct", "answer", "target", "cop"),
+    *("label", "labels", "answerkey", "answerindex", "answeridx", "answerid", "goldlabel", "gold", "correctanswer"),
+    *("correctoption", "correctchoice", "correct", "answer", "target", "key", "cop"),
 )
+"""Names of columns of labels, in lower case and without separators, the most usual first."""
+_NAMES = ("label", "key", "id")
+"""Keys of what a list calls each of its choices."""
 CAUSES: Mapping[str, str] = {"cause": "What was the cause of this?", "effect": "What happened as a result?"}
 """The words for COPA's questions in jiant (tasks/lib/copa.py), the toolkit of SuperGLUE."""
 
@@ -76,8 +79,9 @@ def find_layout(file: Path, some: Sequence[Mapping[str, Any]], wanted: Layout) -
     choices = wanted.choices or _choices(names, some[0])
     if not choices:
         raise no_column(file, "choices", names.values())
-    labels = _ADDED if Layout(choices=choices).adds_right else _LABELS
-    found = [names[name] for name in labels if name in names and names[name] not in choices]
+    rest = [column for column in names.values() if column not in choices]
+    usual = _ADDED if Layout(choices=choices).adds_right else _LABELS
+    found = [column for name in usual for column in rest if name in (column.lower(), _compact(column))]
     if wanted.label:
         found = [name for name in names.values() if name == wanted.label]
     layout = replace(wanted, choices=choices, label=found[0] if found else "")
@@ -121,13 +125,18 @@ def choices_of(record: Mapping[str, Any], columns: Sequence[str]) -> tuple[list[
     if isinstance(value, dict):
         texts, names = value.get("text"), value.get("label")
     elif isinstance(value, list) and all(isinstance(each, dict) for each in value):
-        texts, names = ([each.get(key) for each in value] for key in ("text", "label"))
+        texts = [each.get("text") for each in value]
+        names = [next((each[key] for key in _NAMES if key in each), None) for each in value]
     else:
         texts, names = value, None
     if not isinstance(texts, list):
         return [], []
     known = isinstance(names, list) and len(names) == len(texts) and all(names)
     return [_text(each) for each in texts], [str(each) for each in names] if known and names else []
+
+
+def _compact(name: str) -> str:
+    return re.sub(r"[-_ .]", "", name.lower())
 
 
 def _text(value: Any) -> str:
