@@ -95,6 +95,20 @@ def finished(small_recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 @pytest.fixture
+def few_items(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """`few_items()`: the suites of exams have a few items, which take seconds."""
+
+    def make() -> None:
+        from bertwright.exams import quick, wiki
+
+        monkeypatch.setattr(quick, "ITEMS", 6)
+        monkeypatch.setattr(quick, "TEXTS", 12)
+        monkeypatch.setattr(wiki.make_exam, "__defaults__", (6,))
+
+    return make
+
+
+@pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
     """`call("run", recipe, ...)`: runs the command line in this process; an uncaught exception fails the test."""
 

@@ -2,11 +2,13 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.pipeline.conftest import Call
 
+FewItems = Callable[[], None]
 EXAMS = """
 [[exam]]
 kind = "vectors"
@@ -14,7 +16,10 @@ texts = ["egy szöveg", "egy másik szöveg", "egészen más"]
 """
 
 
-def test_the_quick_suite_compares_a_run_and_its_export(finished: Path, call: Call, tmp_path: Path) -> None:
+def test_the_quick_suite_compares_a_run_and_its_export(
+    finished: Path, call: Call, tmp_path: Path, few_items: FewItems
+) -> None:
+    few_items()
     shutil.copytree(finished / "export" / "hf", tmp_path / "published")
     done = call("evaluate", finished, tmp_path / "published", "--suite", "quick", "--json")
     assert done.code == 0, done.err
@@ -29,7 +34,8 @@ def test_the_quick_suite_compares_a_run_and_its_export(finished: Path, call: Cal
         assert own["value"] == pytest.approx(their["value"], abs=1e-3)
 
 
-def test_a_table_fits_a_terminal_and_says_how_to_read_it(finished: Path, call: Call) -> None:
+def test_a_table_fits_a_terminal_and_says_how_to_read_it(finished: Path, call: Call, few_items: FewItems) -> None:
+    few_items()
     done = call("evaluate", finished, "--suite", "wiki")
     assert done.code == 0, done.err
     assert done.out.startswith("exam")

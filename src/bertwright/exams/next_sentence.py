@@ -36,7 +36,7 @@ class NextSentence(Exam):
         follows = np.array([follow for *_, follow in self.pairs])
         said = answers(encoder, [(first, second) for first, second, _ in self.pairs])
         healthy = "0.8 to 0.98; 0.5: the head has learned nothing; 1: other things give the answer away"
-        yield share_of(said == follows, self.title, "right", 0.5, healthy)
+        yield share_of(said == follows, self.title, "next sentence", 0.5, healthy)
         yield Score(self.title, "answers yes", float(said.mean()), healthy="near 0.5; 0 or 1: one answer to all")
 
 

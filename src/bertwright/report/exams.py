@@ -8,7 +8,7 @@ from typing import NamedTuple
 from bertwright.core.numbers import operations, percent, short_count
 from bertwright.exams.shapes import Curve, ScoreJson
 from bertwright.page.chart import Chart, Format, Series, figure
-from bertwright.page.markup import Content, div, element, p, table
+from bertwright.page.markup import Content, div, element, table
 from bertwright.report.facts import Facts
 
 _MOST = 8
@@ -37,6 +37,7 @@ def exams(facts: Facts) -> Content:
             element("h3", f"Suite {curve['suite']}"),
             div(map(figure, _charts(curve)), class_="charts"),
             element("details", element("summary", "All scores of the checkpoints"), _table(curve)),
+            _words(curve),
         )
         for curve in facts.exams
     ]
@@ -47,9 +48,7 @@ def _charts(curve: Curve) -> Iterator[Chart]:
     scores = {(score["exam"], score["name"]): score for point in curve["points"] for score in point["scores"]}
     right = [key for key, score in scores.items() if score["chance"] is not None][:_MOST]
     for axis in _AXES if right else ():
-        series = [
-            Series(_named(key, right), _points(curve, key, axis), f"train run-{n}") for n, key in enumerate(right)
-        ]
+        series = [Series(": ".join(key), _points(curve, key, axis), f"train run-{n}") for n, key in enumerate(right)]
         chances = {scores[key]["chance"] for key in right}
         for chance in sorted(chance for chance in chances if chance is not None) if len(chances) < 3 else ():
             ends = [(float(point[axis.key]), chance) for point in (curve["points"][0], curve["points"][-1])]  # type: ignore[literal-required]
@@ -79,11 +78,6 @@ def _sentence(score: ScoreJson) -> str:
     return f"A healthy model: {score['healthy']}." if score["healthy"] else ""
 
 
-def _named(key: tuple[str, str], among: list[tuple[str, str]]) -> str:
-    """The name of a score, with that of its exam if others have it, too."""
-    return ": ".join(key) if sum(name == key[1] for _, name in among) > 1 else key[1]
-
-
 def _points(curve: Curve, key: tuple[str, str], axis: _Axis) -> list[tuple[float, float]]:
     return [
         (float(point[axis.key]), score["value"])  # type: ignore[literal-required]
@@ -99,11 +93,19 @@ def _table(curve: Curve) -> Content:
         (f"{point['step']:,}", short_count(point["tokens"]), operations(point["tflops"]), *_cells(score))
         for point in curve["points"]
         for score in point["scores"]
+        if "text" not in score
     ]
-    return table(("step", "tokens", "operations", "exam", "score", "value", "interval"), rows) if rows else p("None.")
+    return table(("step", "tokens", "operations", "exam", "score", "value", "interval"), rows)
 
 
 def _cells(score: ScoreJson) -> tuple[str, str, str, str]:
     form: Format = percent if score["share"] else lambda y: f"{y:.3g}"
     interval = "" if score["interval"] is None else " to ".join(map(form, score["interval"]))
-    return score["exam"], score["name"], score.get("text") or form(score["value"]), interval
+    return score["exam"], score["name"], form(score["value"]), interval
+
+
+def _words(curve: Curve) -> Content:
+    """The scores of the last checkpoint that are words."""
+    rows = [(score["exam"], score["name"], score["text"]) for score in curve["points"][-1]["scores"] if "text" in score]
+    shown = table(("exam", "word", "of the last checkpoint"), rows)
+    return element("details", element("summary", "Words"), shown) if rows else ()
