@@ -104,7 +104,8 @@ def _recipe(drafted: Draft, grid: Grid) -> Iterator[str]:
     yield first.text.rstrip("\n")
     if grid:
         yield f"\n# The first of {len(points):,} points of a grid:"
-        yield from (f"# {key} = {', '.join(values)}" for key, values in grid.items())
+        for key, values in grid.items():
+            yield f"# {key} = {', '.join(values.value)}{f'  # {values.why}' if values.why else ''}"
 
 
 def _lines(results: Results) -> Iterator[str]:

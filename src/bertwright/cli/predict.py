@@ -83,14 +83,16 @@ def predict(
     from bertwright.model.device import resolve_device
     from bertwright.model.text_encoder import Encoder
     from bertwright.predict.answerers import Names, answerer_of
-    from bertwright.predict.run import answer_source, open_lines, open_source, write_json
+    from bertwright.predict.run import answer_source, open_source, write_json
+    from bertwright.predict.source import Lines, Source
     from bertwright.predict.submission import find_submission, write_submission
 
     wanted = find_submission(submission, folder, file) if submission else None
     encoder = Encoder(folder, resolve_device("auto"))
     answerer = answerer_of(folder, encoder, Names(of.text, of.pair), of.threshold)
+    source: Source
     if of.file == "-":
-        source = open_lines(_standard_input(), answerer, problems)
+        source = Lines(_standard_input(), answerer, problems)
     else:
         source = open_source(file, answerer, (of.text, of.tag), problems)
     answered = answer_source(source, answerer)

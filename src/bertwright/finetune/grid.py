@@ -18,15 +18,15 @@ from bertwright.core.log import SILENT, Log
 from bertwright.core.overrides import override_key
 from bertwright.finetune.draft import Draft
 from bertwright.finetune.seeds import SCORES, Results, run_seeds, seeds_of
-from bertwright.finetune.tasks import usual_grid
+from bertwright.finetune.tasks import Key, usual_grid
 
 USUAL = "usual"
 """The name of the grid that papers search."""
 _PHASE = "train.phases.0."
 _COMMA = re.compile(r",(?![^\[]*\])")
 """A comma that is not inside a list."""
-Grid = Mapping[str, tuple[str, ...]]
-"""The values of each key, as texts in TOML."""
+Grid = Mapping[str, Key]
+"""The values of each key, as texts in TOML, and who searches them."""
 
 
 class Point(TypedDict):
@@ -53,13 +53,13 @@ def read_grid(words: Sequence[str], draft: Draft, overrides: Sequence[str]) -> G
 
     Raises `RecipeError` if a text is neither, or if a key has a value in another of them or in `overrides`.
     """
-    grid, given = dict[str, tuple[str, ...]](), {override_key(each) for each in overrides}
+    grid, given = dict[str, Key](), {override_key(each) for each in overrides}
     for word in words:
         key, equals, values = word.partition("=")
         if word == USUAL:
-            some = {name: values.value for name, values in usual_grid(draft.task, draft.hidden_size).items()}
+            some = usual_grid(draft.task, draft.hidden_size)
         elif equals and key and values:
-            some = {key: tuple(dict.fromkeys(each.strip() for each in _COMMA.split(values)))}
+            some = {key: Key(tuple(dict.fromkeys(each.strip() for each in _COMMA.split(values))))}
         else:
             raise RecipeError(
                 f"--grid {word} is no grid. Write KEY=VALUE,VALUE, such as --grid learning_rate=2e-5,3e-5, or --grid "
@@ -75,7 +75,7 @@ def read_grid(words: Sequence[str], draft: Draft, overrides: Sequence[str]) -> G
 
 def points_of(grid: Grid) -> list[dict[str, str]]:
     """The values of the keys at each point of a grid, the last key changing fastest."""
-    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+    return [dict(zip(grid, values, strict=True)) for values in product(*(values.value for values in grid.values()))]
 
 
 def draft_at(draft: Draft, point: Mapping[str, str]) -> Draft:

@@ -15,9 +15,6 @@ from bertwright.predict.words import WordColumns
 from bertwright.tasks.tagging.config import TaggedFiles
 from bertwright.tasks.tagging.files import RECORDS as RECORDS_OF_WORDS
 
-BINARY = (".parquet", ".arrow")
-"""The suffixes of files that are no text."""
-
 
 def open_source(file: Path, answerer: Answerer, names: tuple[str, str], problems: Problems) -> Source:
     """A file of questions for a model; `names` are the columns of words and tags that the user names.
@@ -25,7 +22,7 @@ def open_source(file: Path, answerer: Answerer, names: tuple[str, str], problems
     Raises `DataError`, naming the file, if it is in no format that the model answers.
     """
     if file.suffix == LINES:
-        return open_lines(_lines(file), answerer, problems)
+        return Lines(_lines(file), answerer, problems)
     if isinstance(answerer, Tags) and file.suffix in TaggedFiles.suffixes and file.suffix not in RECORDS_OF_WORDS:
         return WordColumns(file, answerer.labels, names, problems)
     if isinstance(answerer, Spans) and file.suffix == ".json" and is_squad(file):
@@ -34,11 +31,6 @@ def open_source(file: Path, answerer: Answerer, names: tuple[str, str], problems
     if file.suffix not in known:
         raise DataError(f"{file} is in no format that this model answers. Give one of {', '.join(known)}.")
     return RECORDS[file.suffix](file, answerer, problems)
-
-
-def open_lines(lines: Iterable[str], answerer: Answerer, problems: Problems) -> Source:
-    """Lines of text as a source."""
-    return Lines(lines, answerer, problems)
 
 
 def _lines(file: Path) -> Iterator[str]:

@@ -4,6 +4,7 @@ where its values come from."""
 import json
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from bertwright import Recipe
 from bertwright.check.check_recipe import check_recipe
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.finetune.draft import draft
+from bertwright.finetune.grid import draft_at, points_of, read_grid
 from bertwright.finetune.tasks import SMALL, TASKS, find_task, phase_of
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.pretraining import PreTrainingModel
@@ -111,6 +113,17 @@ def test_defaults_name_their_source(model: Path, tmp_path: Path) -> None:
     assert (phase["batch"], phase["length"], phase["epochs"]) == (8, 256, 2)
     assert "epochs = 2 " in text and "# given on the command line" in text
     assert text.count("# HuLU-evaluate") == 3, "length, batch and warm-up"
+
+
+def test_the_usual_grid_depends_on_the_size_of_the_model(model: Path, tmp_path: Path) -> None:
+    drafted = draft("rte", model, data_of("rte", tmp_path / "data"))
+    small, large = (read_grid(["usual"], replace(drafted, hidden_size=size), []) for size in (SMALL, SMALL + 256))
+    rates = "train.phases.0.learning_rate"
+    assert large[rates].value == ("2e-5", "3e-5", "5e-5") and large[rates].why == "Devlin et al. 2019 §A.3"
+    assert small[rates].value == (*large[rates].value, "1e-4", "3e-4") and "miniatures" in small[rates].why
+    assert [len(points_of(grid)) for grid in (small, large)] == [30, 18]
+    lists = read_grid(["optim.betas=[0.9,0.99],[0.9,0.999]"], drafted, [])
+    assert [draft_at(drafted, point).recipe().optim.betas for point in points_of(lists)] == [(0.9, 0.99), (0.9, 0.999)]
 
 
 @each_row(
