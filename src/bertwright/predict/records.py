@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, NamedTuple, TextIO
 
 from bertwright.core.errors import DataError
 from bertwright.core.json_values import parse_json, without_surrogates
-from bertwright.examples.labelled.records import delimiter_of, large_cells, open_parquet, reading
+from bertwright.examples.labelled.records import delimiter_of, large_cells, open_arrow, open_parquet, reading
 from bertwright.examples.problems import Problems
 from bertwright.predict.source import Answered, Answerer, Chunk, Source, in_chunks, to_json
 
@@ -232,11 +232,9 @@ class Table(Source):
         if self.file.suffix == ".parquet":
             with open_parquet(self.file) as table:
                 yield table.iter_batches(1024, use_threads=False)
-            return
-        from pyarrow import ipc
-
-        with ipc.open_stream(str(self.file)) as table:
-            yield iter(table)
+        else:
+            with open_arrow(self.file) as table:
+                yield iter(table)
 
     def chunks(self) -> Iterator[Chunk]:
         """As `Source.chunks`."""

@@ -149,6 +149,7 @@ def test_lists_of_words_get_lists_of_tags(tmp_path: Path) -> None:
         ("a.json", "{}", "is not a list of objects"),
         ("a.json", "[", "is not valid JSON"),
         ("a.parquet", "no", "is damaged or is not a Parquet file"),
+        ("a.arrow", "no", "is damaged or is not an Arrow stream"),
     ],
 )
 def test_a_file_without_questions_is_named(name: str, content: str, message: str, tmp_path: Path) -> None:

@@ -152,24 +152,30 @@ def _parquet(file: Path) -> Iterator[Record]:
                 yield Place("row", number), row
 
 
-def _arrow(file: Path) -> Iterator[Record]:
-    """The table that `datasets` keeps in its cache."""
+@contextmanager
+def open_arrow(file: Path) -> Iterator[Any]:
+    """Open a table that `datasets` keeps in its cache, as a stream of batches; raises as `open_parquet`."""
     try:
         from pyarrow import ArrowException, ipc
     except ImportError as error:
         raise MissingExtraError(
             f"{file} is read with pyarrow, which is not installed: pip install 'bertwright[formats]'."
         ) from error
-    number = 0
     try:
         with ipc.open_stream(str(file)) as table:
-            for batch in table:
-                batch.validate(full=True)
-                for row in batch.to_pylist():
-                    number += 1
-                    yield Place("row", number), row
+            yield table
     except ArrowException as error:
         raise DataError(f"{file} is damaged or is not an Arrow stream ({error}). Make it again.") from error
+
+
+def _arrow(file: Path) -> Iterator[Record]:
+    number = 0
+    with open_arrow(file) as table:
+        for batch in table:
+            batch.validate(full=True)
+            for row in batch.to_pylist():
+                number += 1
+                yield Place("row", number), row
 
 
 def _object(file: Path, place: str, line: str) -> Mapping[str, Any]:
