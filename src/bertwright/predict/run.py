@@ -42,15 +42,15 @@ def _lines(file: Path) -> Iterator[str]:
 def answer_source(source: Source, answerer: Answerer) -> Answered:
     """Yield the parts of a source with the answers to their questions; None where there is no question.
 
-    Raises `DataError` if there is not a single question.
+    Raises `DataError` if none of what was read is a question.
     """
-    asked = 0
+    read, asked = 0, 0
     for chunk in source.chunks():
         some = [question for question in chunk.questions if question is not None]
-        asked += len(some)
+        read, asked = read + len(chunk.questions), asked + len(some)
         found = iter(answerer.answer(some))
         yield chunk, [None if question is None else next(found) for question in chunk.questions]
-    if not asked:
+    if read and not asked:
         raise DataError(f"there is nothing to answer: all that was read are {answerer.lacking}. Give others.")
 
 

@@ -165,6 +165,7 @@ def test_lines_that_are_not_utf_8_have_empty_rows() -> None:
     source.write(answer_source(source, answerer), out)
     assert out.getvalue() == b"1 long\ta\n\n1 long\tb\n"
     assert list(problems.sentences()) == ["1 lines that are not UTF-8, the first in line 2"]
+    assert list(answer_source(Lines([], answerer, problems), answerer)) == [], "no lines have no answers"
 
 
 UD = (
