@@ -66,6 +66,33 @@ def test_two_seeds_have_a_table(workplace: Path, call: Call) -> None:
     assert refused.code == 2 and "--seeds 2 sets train.seed to 1 to 2" in refused.err
 
 
+def test_choices_are_learned_and_predicted(workplace: Path, call: Call) -> None:
+    """From files in COPA's layout to the answers of a test set, which has no labels."""
+    rows = [
+        {"premise": f"a {word} film .", "choice1": "good", "choice2": "bad", "question": asked, "label": label}
+        for label, word in enumerate(("good", "bad"))
+        for asked in ("cause", "effect")
+    ]
+    Path("copa").mkdir()
+    for name, times in (("train", 16), ("dev", 2)):
+        Path(f"copa/{name}.jsonl").write_text("\n".join(map(json.dumps, rows * times)), encoding="utf-8")
+    done = call(
+        "finetune", "copa", "--model", "model", "--data", "copa", "--out", "out", *FEW, "train.phases.0.length=16"
+    )
+    assert done.code == 0, done.err
+    assert "train.objective.first = 0: the labels in the files count from 0" in done.err
+    assert "loaded with its own tokenizer, has the same scores: accuracy" in done.err
+    assert done.out.splitlines()[0].split() == ["seed", "accuracy", "(official)"]
+    scores = read_json(Path("out/evaluate/scores.json"))
+    assert (scores["sequences"], scores["chance"], scores["majority"]) == (8, 0.5, 0.5)
+    test = [{name: value for name, value in row.items() if name != "label"} for row in rows]
+    Path("test.jsonl").write_text("\n".join(map(json.dumps, test)), encoding="utf-8")
+    answered = call("predict", "out", "test.jsonl")
+    assert answered.code == 0, answered.err
+    assert {json.loads(line)["prediction"] for line in answered.out.splitlines()} <= {"good", "bad"}
+    assert len(answered.out.splitlines()) == len(test)
+
+
 def test_the_recipe_is_printed_and_runs(workplace: Path, call: Call) -> None:
     done = call("finetune", "sst2", "--model", "model", "--data", ".", "--print", *FEW)
     assert done.code == 0 and not (workplace / "runs").exists()

@@ -161,8 +161,9 @@ def _task_keys(task: FinetuneTask, data: Path, given: Mapping[str, Any]) -> dict
 
 def _heldout_share(task: FinetuneTask, data: Path) -> dict[str, Key]:
     """The key of the share of the training file that is held out, if there is no file for that."""
-    tagging, span = TaggingConfig(tags=("any",)).files, SpanConfig().files
-    own = {"tagging": tagging, "span": span}.get(task.kind, ClassificationConfig(labels=("any",)).files)
+    tagging, span, choice = TaggingConfig(tags=("any",)).files, SpanConfig().files, ChoiceConfig().files
+    known = {"tagging": tagging, "span": span, "choice": choice}
+    own = known.get(task.kind, ClassificationConfig(labels=("any",)).files)
     if find_files(glue_folder(data), own, "--data").heldout:
         return {}
     return {"examples.heldout": Key(_SHARE, "no file of dev texts: a tenth of the training file, by a hash of each")}
