@@ -269,6 +269,7 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         for name in ("dev", "test"):
             Path("ud", f"{name}.conllu").write_text("az DET\nút NOUN\n\negy DET\nház NOUN\n", encoding="utf-8")
         Path("blimp.tsv").write_text("sentence_good\tsentence_bad\nEz az út.\tEz az utak.\n", encoding="utf-8")
+        Path("cola.tsv").write_text("x\t1\t\tEz az út.\nx\t0\t*\tEz az utak.\n", encoding="utf-8")
         Path("texts.txt").write_text("Ez az út.\nAz egy régi ház.\n", encoding="utf-8")
         # Sixty sentences and items instead of hundreds; tests/pipeline/test_exams.py reads the scores.
         request.getfixturevalue("few_items")()

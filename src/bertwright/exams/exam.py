@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from bertwright.core.files import naming, sha256, sha256_of
 from bertwright.exams.interval import interval_of_mean
 from bertwright.model.text_encoder import Encoder
 
+Item = TypeVar("Item")
 VERSION = 1
 """Raised when the same exam gives a model other scores."""
 RISES = "rises with training"
@@ -52,6 +53,12 @@ def share_of(right: Sequence[float] | NDArray[Any], exam: str, name: str, chance
     items = np.asarray(right, np.float64)
     value, low, high = interval_of_mean(items)
     return Score(exam, name, value, (low, high), chance, healthy, items=tuple(items.tolist()))
+
+
+def evenly(found: Sequence[Item], most: int) -> list[Item]:
+    """At most `most` of the items, spread evenly."""
+    number = min(most, len(found))
+    return [found[i * len(found) // number] for i in range(number)]
 
 
 class Exam(Section):

@@ -16,7 +16,7 @@ from pydantic import Field
 from bertwright.core.config import UserPath
 from bertwright.core.errors import DataError
 from bertwright.examples.labelled.records import records
-from bertwright.exams.exam import Exam, Score, share_of
+from bertwright.exams.exam import Exam, Score, evenly, share_of
 from bertwright.exams.pseudo_likelihood import pseudo_likelihoods
 from bertwright.model.text_encoder import Encoder
 
@@ -55,18 +55,13 @@ def read_pairs(file: Path, most: int = 0) -> list[Pair]:
             )
     if not pairs:
         raise DataError(f"{file} has no pairs of sentences. Give a file with some.")
-    return [pair for each in pairs.values() for pair in _evenly(each, most)]
+    return [pair for each in pairs.values() for pair in evenly(each, most or len(each))]
 
 
 def pair_columns(record: Mapping[str, Any]) -> tuple[str, str] | None:
     """The names of the columns of the right and of the wrong sentence; None if a record lacks one."""
     good, bad = (next((name for name in names if name in record), "") for names in (_GOOD, _BAD))
     return (good, bad) if good and bad else None
-
-
-def _evenly(pairs: Sequence[Pair], most: int) -> list[Pair]:
-    number = min(most or len(pairs), len(pairs))
-    return [pairs[i * len(pairs) // number] for i in range(number)]
 
 
 class MinimalPairs(Exam):

@@ -14,6 +14,7 @@ from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import naming
 from bertwright.core.log import Log
+from bertwright.exams.acceptability import Acceptability
 from bertwright.exams.exam import Exam, Score
 from bertwright.exams.folder import exams_in, probes_in
 from bertwright.exams.masked_words import MaskedWords
@@ -32,7 +33,7 @@ from bertwright.pipeline.run_folder import RunFolder, recorded_recipe
 from bertwright.shipped import is_run_folder
 
 AnyExam = Annotated[
-    MaskedWords | MinimalPairs | Neighbours | NextSentence | Perplexity | Probe | Vectors | Wiki,
+    Acceptability | MaskedWords | MinimalPairs | Neighbours | NextSentence | Perplexity | Probe | Vectors | Wiki,
     Field(discriminator="kind"),
 ]
 """Any exam."""

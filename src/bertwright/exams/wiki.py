@@ -35,7 +35,7 @@ from bertwright.corpus.heldout import is_heldout, text_hash
 from bertwright.corpus.text import read_documents, shard_names
 from bertwright.corpus.words import count_tokens, has_unspaced
 from bertwright.exams.cloze import OTHERS, Cloze, make_cloze, right_titles
-from bertwright.exams.exam import Exam, Score, share_of
+from bertwright.exams.exam import Exam, Score, evenly, share_of
 from bertwright.exams.minimal_pairs import Pair, score_pairs
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.text_encoder import Encoder
@@ -164,9 +164,9 @@ def make_exam(corpus: Artifact, heldout: float, items: int = ITEMS) -> WikiExam:
     by_category = [each for each in cloze if each.by == "category"]
     return WikiExam(
         tuple(_in_rounds([by_category, cloze[len(by_category) :]], items)),
-        tuple(_evenly(list(_inflection(held, train, fresh)), items)),
+        tuple(evenly(list(_inflection(held, train, fresh)), items)),
         tuple(_order(held, fresh, items)),
-        tuple(_evenly(list(_belonging(held, fresh)), items)),
+        tuple(evenly(list(_belonging(held, fresh)), items)),
     )
 
 
@@ -181,16 +181,11 @@ def _documents(corpus: Artifact, heldout: float) -> Iterator[tuple[bool, list[st
             yield bool(is_heldout(np.array([text_hash(document)], np.uint64), heldout)[0]), document
 
 
-def _evenly(found: Sequence[Any], most: int) -> list[Any]:
-    number = min(most, len(found))
-    return [found[i * len(found) // number] for i in range(number)]
-
-
 def _in_rounds(rounds: Iterable[Sequence[Any]], most: int) -> list[Any]:
     """At most `most`: all of the first rounds, and of the last one some, spread evenly."""
     chosen: list[Any] = []
     for found in rounds:
-        chosen += _evenly(found, most - len(chosen))
+        chosen += evenly(found, most - len(chosen))
     return chosen
 
 

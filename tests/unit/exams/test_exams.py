@@ -7,15 +7,18 @@ import numpy as np
 import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import matthews_corrcoef, roc_auc_score
 from sklearn.preprocessing import StandardScaler
 from tests.rows import each_row
 from tests.unit.exams.conftest import ENTRIES, Folder
 
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.log import SILENT
+from bertwright.exams.acceptability import Acceptability, areas, best_matthews, read_sentences
 from bertwright.exams.interval import interval_of_mean, interval_of_mean_difference
 from bertwright.exams.minimal_pairs import MinimalPairs, Pair, read_pairs, score_pairs
 from bertwright.exams.probe import probe
+from bertwright.exams.pseudo_likelihood import pseudo_likelihoods
 from bertwright.exams.suite import Suite, score_models, take, untrained
 from bertwright.exams.vectors import Neighbours, Vectors, deviation, mean_cosine, neighbours
 from bertwright.model.text_encoder import Encoder
@@ -82,13 +85,61 @@ def test_a_tie_is_wrong(folder: Folder) -> None:
 def test_the_more_probable_sentence_wins(folder: Folder) -> None:
     encoder = Encoder(folder("bert"))
     texts = ["the cat sat on a mat", "house house house", "a dog ran", "mat the the on ."]
-    from bertwright.exams.pseudo_likelihood import pseudo_likelihoods
-
     sums = pseudo_likelihoods(encoder, texts).sums
     pairs = [Pair(texts[i], texts[j], f"{i}{j}") for i in range(4) for j in range(4) if i != j]
     scores = {score.name: score.value for score in score_pairs(encoder, pairs, "pairs")}
     assert all(scores[f"{i}{j}"] == (sums[i] > sums[j]) for i in range(4) for j in range(4) if i != j)
     assert scores["all"] == 0.5
+
+
+def test_areas_and_correlations_are_those_of_scikit_learn() -> None:
+    random = np.random.default_rng(3)
+    for ties in (1, 0.25):
+        labels = random.integers(2, size=120).astype(float)
+        scores = np.round((random.normal(size=120) + labels) / ties) * ties
+        items = np.stack([scores, labels], axis=1)
+        assert areas(items[None])[0] == pytest.approx(roc_auc_score(labels, scores))
+        best = max(matthews_corrcoef(labels, scores >= threshold) for threshold in set(scores))
+        assert best_matthews(items) == pytest.approx(best)
+    assert best_matthews(np.array([[1.0, 1.0], [1.0, 0.0]])) == 0
+
+
+@each_row(
+    "name, text, found",
+    [
+        ("cola.tsv", "gj04\t1\t\tthe cat sat\nbc01\t0\t*\tcat the\n", [("the cat sat", 1), ("cat the", 0)]),
+        ("own.tsv", "sentence\tlabel\nthe cat\t1\nhouse cat\t0\n", [("the cat", 1), ("house cat", 0)]),
+        (
+            "hucola.json",
+            '[{"id": "0", "Sent": "a dog", "label": "1"}, {"id": "1", "Sent": "dog a", "label": "0"}]',
+            [("a dog", 1), ("dog a", 0)],
+        ),
+    ],
+)
+def test_accepted_sentences_are_read(name: str, text: str, found: list[tuple[str, float]], tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    assert read_sentences(tmp_path / name) == found
+
+
+@each_row(
+    "text, message",
+    [
+        ("sentence\tlabel\nthe cat\t1\n", "no sentences of both kinds"),
+        ("sentence\tlabel\nthe cat\tgood\n", "line 2 needs a sentence, and the label 1 or 0"),
+    ],
+)
+def test_sentences_without_labels_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "own.tsv").write_text(text)
+    with pytest.raises(DataError, match=message):
+        read_sentences(tmp_path / "own.tsv")
+
+
+def test_sentences_are_scored_by_their_mean_piece(tmp_path: Path, folder: Folder) -> None:
+    encoder, texts = Encoder(folder("bert")), ["the cat sat on a mat", "house house", "a dog ran", "mat the the on ."]
+    (tmp_path / "own.tsv").write_text("sentence\tlabel\n" + "".join(f"{t}\t{i % 2}\n" for i, t in enumerate(texts)))
+    area, _ = Acceptability(data=tmp_path / "own.tsv").take(encoder)
+    found = pseudo_likelihoods(encoder, texts)
+    assert area.value == pytest.approx(roc_auc_score([0, 1, 0, 1], found.sums / found.pieces))
 
 
 def test_collapsed_vectors_are_recognised() -> None:
