@@ -11,10 +11,10 @@ module, which therefore needs neither a tokenizer nor the stage.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from numpy.typing import NDArray
 from pydantic import TypeAdapter
@@ -24,7 +24,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_typed, write_atomic
 from bertwright.core.shapes import Flag, Text
-from bertwright.examples.example_set import Ids
+from bertwright.examples.example_set import ExampleSet, Ids
 from bertwright.examples.store import Split, map_file, token_dtype
 from bertwright.examples.vocabulary import Vocabulary
 
@@ -99,3 +99,32 @@ class Columns(ABC):
                 f"the arrays {examples.path / FOLDER}/{split}.* do not match each other. Run examples again."
             )
         return columns
+
+
+Stored = TypeVar("Stored", bound=Columns)
+
+
+@dataclass(frozen=True)
+class ColumnExamples(ExampleSet, Generic[Stored]):
+    """The examples of a split that are stored as columns; a task defines a subclass. See `ExampleSet`."""
+
+    column_type: ClassVar[type[Columns]]
+    """The class of `columns`."""
+
+    columns: Stored
+    length: int
+    """Maximum length of a sequence, special tokens included (tokens)."""
+    vocabulary: Vocabulary
+
+    @classmethod
+    def open(cls, examples: Artifact, split: Split, length: int, vocab: Artifact | None = None) -> Self:
+        """Open a split of an examples artifact. Raises `ArtifactError` if it was made for another task, is damaged, or
+        has another vocabulary than `vocab`."""
+        vocabulary = Vocabulary.open(examples, vocab)
+        columns: Any = cls.column_type.open(examples, split)
+        return cls(columns, length, vocabulary)
+
+    @property
+    def arrays(self) -> Iterable[NDArray[Any]]:
+        """As `ExampleSet.arrays`: of all columns, of any shape."""
+        return self.columns.arrays.values()

@@ -11,22 +11,19 @@ An example is as many sequences as it has choices: [CLS] text [SEP] choice [SEP]
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.core.artifact import Artifact
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.columns import Columns
-from bertwright.examples.example_set import ExampleSet, Ids, Selection, StepCounts
-from bertwright.examples.store import Split
+from bertwright.examples.columns import ColumnExamples, Columns
+from bertwright.examples.example_set import Ids, Selection, StepCounts
 from bertwright.examples.text_pairs import Parts, cut_longer, pack_texts
-from bertwright.examples.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -75,20 +72,10 @@ class ChoiceColumns(Columns):
 
 
 @dataclass(frozen=True)
-class ChoiceExamples(ExampleSet):
+class ChoiceExamples(ColumnExamples[ChoiceColumns]):
     """The examples of a split; see `ExampleSet`."""
 
-    columns: ChoiceColumns
-    length: int
-    """Maximum length of a sequence, special tokens included (tokens)."""
-    vocabulary: Vocabulary
-
-    @classmethod
-    def open(cls, examples: Artifact, split: Split, length: int, vocab: Artifact | None = None) -> ChoiceExamples:
-        """Open a split of an examples artifact. Raises `ArtifactError` if it was made for another task, is damaged, or
-        has another vocabulary than `vocab`."""
-        vocabulary = Vocabulary.open(examples, vocab)
-        return cls(ChoiceColumns.open(examples, split), length, vocabulary)
+    column_type = ChoiceColumns
 
     @cached_property
     def kept(self) -> tuple[Ids, Ids]:
@@ -105,11 +92,6 @@ class ChoiceExamples(ExampleSet):
     def sizes(self) -> list[int]:
         """As `ExampleSet.sizes`."""
         return [len(self.columns)]
-
-    @property
-    def arrays(self) -> Iterable[NDArray[Any]]:
-        """As `ExampleSet.arrays`: of all columns, of any shape."""
-        return self.columns.arrays.values()
 
     @property
     def most_sequences(self) -> int:

@@ -14,22 +14,19 @@ A text that is too long for a phase is divided into windows that overlap; each i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.core.artifact import Artifact
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.columns import Columns
-from bertwright.examples.example_set import ExampleSet, Ids, Selection, StepCounts
-from bertwright.examples.store import Split
+from bertwright.examples.columns import ColumnExamples, Columns
+from bertwright.examples.example_set import Ids, Selection, StepCounts
 from bertwright.examples.text_pairs import Parts, pack_texts
-from bertwright.examples.vocabulary import Vocabulary
 
 NO_ANSWER = "no answer"
 """What is said where the text does not answer the question."""
@@ -87,20 +84,10 @@ class SpanColumns(Columns):
 
 
 @dataclass(frozen=True)
-class SpanExamples(ExampleSet):
+class SpanExamples(ColumnExamples[SpanColumns]):
     """The examples of a split; see `ExampleSet`. An example is [CLS] question [SEP] window of the text [SEP]."""
 
-    columns: SpanColumns
-    length: int
-    """Maximum length of an example, special tokens included (tokens)."""
-    vocabulary: Vocabulary
-
-    @classmethod
-    def open(cls, examples: Artifact, split: Split, length: int, vocab: Artifact | None = None) -> SpanExamples:
-        """Open a split of an examples artifact. Raises `ArtifactError` if it was made for another task, is damaged, or
-        has another vocabulary than `vocab`."""
-        vocabulary = Vocabulary.open(examples, vocab)
-        return cls(SpanColumns.open(examples, split), length, vocabulary)
+    column_type = SpanColumns
 
     @cached_property
     def windows(self) -> Ids:
@@ -125,11 +112,6 @@ class SpanExamples(ExampleSet):
     def sizes(self) -> list[int]:
         """As `ExampleSet.sizes`."""
         return [len(self.windows)]
-
-    @property
-    def arrays(self) -> Iterable[NDArray[Any]]:
-        """As `ExampleSet.arrays`: of all columns, of any shape."""
-        return self.columns.arrays.values()
 
     def lengths(self, some: Selection) -> Ids:
         """As `ExampleSet.lengths`, [N]."""

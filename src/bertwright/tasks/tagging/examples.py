@@ -10,21 +10,18 @@ A sentence that is too long for a phase is divided between words into several ex
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.core.artifact import Artifact
 from bertwright.examples.batch import MicroBatch
-from bertwright.examples.columns import Columns
-from bertwright.examples.example_set import ExampleSet, Ids, Selection
-from bertwright.examples.store import Split
-from bertwright.examples.vocabulary import Vocabulary
+from bertwright.examples.columns import ColumnExamples, Columns
+from bertwright.examples.example_set import Ids, Selection
 
 
 @dataclass(frozen=True)
@@ -58,20 +55,10 @@ class TaggedColumns(Columns):
 
 
 @dataclass(frozen=True)
-class TaggedExamples(ExampleSet):
+class TaggedExamples(ColumnExamples[TaggedColumns]):
     """The examples of a split; see `ExampleSet`. An example is a sentence, or a part of one that is too long."""
 
-    columns: TaggedColumns
-    length: int
-    """Maximum length of an example, special tokens included (tokens)."""
-    vocabulary: Vocabulary
-
-    @classmethod
-    def open(cls, examples: Artifact, split: Split, length: int, vocab: Artifact | None = None) -> TaggedExamples:
-        """Open a split of an examples artifact. Raises `ArtifactError` if it was made for another task, is damaged, or
-        has another vocabulary than `vocab`."""
-        vocabulary = Vocabulary.open(examples, vocab)
-        return cls(TaggedColumns.open(examples, split), length, vocabulary)
+    column_type = TaggedColumns
 
     @cached_property
     def parts(self) -> Ids:
@@ -94,11 +81,6 @@ class TaggedExamples(ExampleSet):
     def sizes(self) -> list[int]:
         """As `ExampleSet.sizes`."""
         return [len(self.parts)]
-
-    @property
-    def arrays(self) -> Iterable[NDArray[Any]]:
-        """As `ExampleSet.arrays`: of all columns, of any shape."""
-        return self.columns.arrays.values()
 
     def lengths(self, some: Selection) -> Ids:
         """As `ExampleSet.lengths`, [N]."""
