@@ -57,7 +57,8 @@ def _differences(by_model: Mapping[str, Mapping[tuple[str, str], Score]]) -> Ite
             rows.append((*key, *cells))
     if rows:
         yield ""
-        yield f"difference to {_name(first)} on the same items, and where 95 of 100 exams would put it; *: not 0"
+        what = f"difference to {_name(first)} on the same items, and where 95 of 100 exams would put it; *: not 0"
+        yield from wrap("", what, terminal_width())
         yield from columns(("exam", "score", *(_name(model) for model, _ in others)), rows, words=2)
 
 
