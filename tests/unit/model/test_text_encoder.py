@@ -16,6 +16,7 @@ from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.classifier import Classifier
 from bertwright.model.family import Head
 from bertwright.model.text_encoder import Encoder
+from bertwright.tasks.choice.examples import ChoiceColumns, ChoiceExamples
 from bertwright.tasks.tagging.examples import TaggedColumns, TaggedExamples
 from bertwright.vocab.split import build_tokenizer
 from bertwright.vocab.tokenizer import Tokenizer
@@ -56,6 +57,25 @@ def test_pairs_are_cut_and_classified_as_in_training(monkeypatch: pytest.MonkeyP
     np.testing.assert_allclose([[each["no"], each["yes"]] for each in found], wanted.numpy(), atol=1e-5)
 
 
+QUESTIONS = [("a b", ["d", "bc bc"]), ("a bc a bc a", ["d d d d d d", "a", "\u00ad", "bc"]), ("", ["a", "d"])]
+
+
+def test_choices_are_scored_as_in_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = encoder("choice", ("choice",), monkeypatch)
+    texts = [text for context, choices in QUESTIONS for text in (context, *choices)]
+    flat, counts = one.tokenizer.encode_texts(texts)
+    numbers = np.array([len(choices) for _, choices in QUESTIONS], np.uint16)
+    contexts = np.cumsum(numbers + 1) - numbers - 1
+    pieces = counts.astype(np.uint32)
+    columns = ChoiceColumns(flat, pieces[contexts], numbers, np.delete(pieces, contexts), np.zeros(3, np.uint16))
+    batch = packed(ChoiceExamples(columns, POSITIONS, vocabulary()).batch(Selection.of(np.arange(3))))
+    with torch.inference_mode():
+        logits = one.model(batch)[:, 0].split(numbers.tolist())
+    for found, wanted in zip(one.choose(QUESTIONS, batch=2), logits, strict=True):
+        np.testing.assert_allclose(found, wanted.softmax(-1).numpy(), atol=1e-5)
+    assert one.choose([]) == []
+
+
 SENTENCES = [["a", "bc", "d"], ["a", "bc", "bc", "a", "bc", "d", "a"], [], ["\u00ad", "a"], ["a" + "c" * 9, "d"]]
 
 
@@ -82,5 +102,9 @@ def test_other_models_neither_classify_nor_tag(monkeypatch: pytest.MonkeyPatch) 
         encoder("sequence", ("no", "yes"), monkeypatch).tag([["a"]])
     with pytest.raises(RecipeError, match="no classes of texts"):
         encoder("token", ("X", "Y"), monkeypatch).classify(["a"])
+    with pytest.raises(RecipeError, match="does not choose answers"):
+        encoder("sequence", ("no", "yes"), monkeypatch).choose([("a", ["a", "d"])])
+    with pytest.raises(RecipeError, match="give a list of texts"):
+        encoder("choice", ("choice",), monkeypatch).choose([("a", "d")])
     with pytest.raises(RecipeError, match="give a list of words"):
         encoder("token", ("X", "Y"), monkeypatch).tag(["a b"])

@@ -17,6 +17,8 @@ from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, Interrupted, RecipeError
+from bertwright.model.classifier import Classifier
+from bertwright.model.family import ANSWERS, Head
 from bertwright.model.interop.stock import load_tensors
 from bertwright.model.pretrained_config import Pretrained, read_pretrained
 from bertwright.model.transfer_config import other_kinds, transfer
@@ -55,6 +57,18 @@ def test_heads_that_only_one_of_them_has_are_drawn_or_left_out(tmp_path: Path) -
     found = transfer(bert(2), read_pretrained(given))
     assert (found.drawn, found.unused, found.faults) == ((), ("bert.pooler.dense", "nsp.classifier"), ())
     assert found.notes == ["37 of 37 tensors of the encoder", "its bert.pooler.dense, nsp.classifier left out"]
+
+
+@each_row("head", ANSWERS)
+def test_a_head_for_answers_is_taken_from_another_model(head: Head, tmp_path: Path) -> None:
+    """Files of transformers have no names for what it predicts."""
+    own = bert(2).model_copy(update={"labels": ANSWERS[head], "head": head})
+    given = read_pretrained(write_stock(tmp_path / head, Classifier(own)))
+    assert (given.head, given.labels) == (head, ANSWERS[head])
+    found = transfer(own, given)
+    assert (found.drawn, found.unused, found.faults) == ((), (), ()) and "classification.classifier.bias" in found.taken
+    classes = own.model_copy(update={"labels": ("no", "yes"), "head": "sequence"})
+    assert "classification.classifier" in transfer(classes, given).drawn
 
 
 def test_a_file_without_any_tensor_of_the_encoder_is_named(tmp_path: Path) -> None:
