@@ -5,12 +5,17 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 from tests.pipeline.conftest import Call
 from tests.reference.teachers import SPECIALS, write_stock
 from tests.rows import each_row
 
+from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_json
+from bertwright.core.log import SILENT
 from bertwright.finetune.draft import draft
+from bertwright.finetune.saved_model import SAVED, rescore
 from bertwright.finetune.seeds import SCORES, finetune
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.config import ModelConfig
@@ -60,6 +65,7 @@ def test_two_seeds_have_a_table(workplace: Path, call: Call) -> None:
     again = call(*words, "--json")
     assert again.code == 0 and "nothing to do: seed-2" in again.err
     assert json.loads(again.out)["metric"] == "accuracy"
+    assert "starting from model; 37 of 37 tensors of the encoder; random weights for" in done.err
     assert "loaded with its own tokenizer, has the same scores: accuracy 1.0000" in done.err
     assert "has the same scores" not in again.err, "what was compared is not compared again"
     refused = call(*words, "train.seed=3")
@@ -117,6 +123,26 @@ def test_a_collapsed_run_is_counted(workplace: Path, call: Call) -> None:
     results = read_json(workplace / "runs" / "sst2-model" / SCORES)
     assert results["collapsed"] == 1 and "collapsed" in done.out
     assert results["scores"]["accuracy"]["deviation"] is None
+
+
+def test_an_exported_folder_that_is_another_model_is_refused(workplace: Path) -> None:
+    drafted = draft("sst2", Path("model"), Path(), (*FEW, "train.seed=1"))
+    assert finetune(drafted, Path("run"))["scores"]["accuracy"]["mean"] == 1.0
+    (workplace / "run" / SAVED).unlink()
+    hf = workplace / "run" / "export" / "hf"
+    tensors = load_file(hf / "model.safetensors")
+    constant = {**tensors, "classifier.bias": torch.tensor([50.0, -50.0])}
+    save_file(constant, hf / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ArtifactError, match=r"scores otherwise than the trained model, accuracy by 0\.5000"):
+        rescore(drafted.recipe(), Path("run"), ["accuracy"], SILENT)
+    # Of the same size, because the sizes of an artifact's files are checked when it is opened.
+    text = (hf / "tokenizer.json").read_text(encoding="utf-8")
+    numbered = {word: len(SPECIALS) + SEEN.index(word) for word in ("good", "bad")}
+    for word, other in (("good", "bad"), ("bad", "good")):
+        text = text.replace(f'"{word}": {numbered[word]}', f'"{word}": {numbered[other]}')
+    (hf / "tokenizer.json").write_text(text, encoding="utf-8")
+    with pytest.raises(ArtifactError, match=r"reads the held-out files otherwise than training did \(tokens differ\)"):
+        rescore(drafted.recipe(), Path("run"), ["accuracy"], SILENT)
 
 
 def test_points_of_a_grid_are_compared(workplace: Path, call: Call) -> None:
