@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from bertwright.core.errors import RecipeError
 from bertwright.examples.batch import MicroBatch, batch_hash, hash_digits
 from bertwright.pipeline.run_folder import RunFolder, recorded_recipe
@@ -49,10 +51,18 @@ def _sequences(batch: MicroBatch, vocabulary: list[str], labels: Sequence[str]) 
     shown = {}
     for number, (start, end) in enumerate(itertools.pairwise(batch.cu_seqlens.tolist()[: SHOWN_SEQUENCES + 1])):
         words = [_token(vocabulary, int(batch.token_ids[i]), predicted.get(i)) for i in range(start, end)]
-        label = batch.sequence_labels[number]
-        suffix = f" ({labels[int(label)] if len(labels) > 1 else f'{label:g}'})"
-        shown[f"sequence {number}{suffix if batch.sequence_weights[number] else ''}"] = " ".join(words)
+        label = f" ({_label(batch.sequence_labels[number], labels)})" if batch.sequence_weights[number] else ""
+        shown[f"sequence {number}{label}"] = " ".join(words)
     return shown
+
+
+def _label(label: Any, labels: Sequence[str]) -> str:
+    """The name of a class, a number or the numbers of an answer's tokens, or the names of several labels."""
+    if len(labels) == 1:
+        return " to ".join(f"{number:g}" for number in np.atleast_1d(label))
+    if np.ndim(label) == 0:
+        return labels[int(label)]
+    return ", ".join(name for name, has in zip(labels, label, strict=True) if has) or "no label"
 
 
 def _token(vocabulary: list[str], token: int, label: int | None) -> str:

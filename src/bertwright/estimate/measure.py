@@ -108,6 +108,8 @@ def synthetic(recipe: Recipe, work: PhaseWork, sequences: int) -> MicroBatch:
     labels: NDArray[Any] = random.integers(max(classes, 1), size=len(lengths))
     if network.head in ANSWERS:  # the ends of answers; or choices, each the only one of its question
         labels = np.ones((len(lengths), 2), np.int64)
+    elif network.head == "several":
+        labels = np.eye(classes, dtype=np.float32)[labels]
     elif classes == 1:  # targets of a regression are floats
         labels = labels.astype(np.float32)
     return MicroBatch(

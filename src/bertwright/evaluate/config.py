@@ -11,7 +11,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.config import Section, runtime_only
 from bertwright.tasks.pretraining.config import GAP
 
-VERSION = 7
+VERSION = 8
 """Incremented when the code of the stage changes its result."""
 
 

@@ -1,14 +1,16 @@
-"""The stage `evaluate`: scores a trained model on held-out examples; writes scores.json and predictions.json."""
+"""The stage `evaluate`: scores a trained model on held-out examples; writes scores.json, predictions.json and,
+for tasks with files of their own, errors.jsonl."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
-from bertwright.core.files import write_json
+from bertwright.core.files import write_atomic, write_json
 from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext
 from bertwright.evaluate.config import VERSION, EvaluateConfig, Inputs, sections
@@ -50,6 +52,9 @@ def _make(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path, log:
     scores = found.scores | ({"unfinished": note} if note else {})
     write_json(draft / "scores.json", scores)
     write_json(draft / "predictions.json", found.answers)
+    if found.errors is not None:
+        lines = [json.dumps(error, ensure_ascii=False) + "\n" for error in found.errors]
+        write_atomic(draft / "errors.jsonl", "".join(lines).encode())
     log.say(f"evaluate: {found.summary}")
     log.say(f"evaluate: {task.section.verdict(scores)}")
     return scores

@@ -18,6 +18,20 @@ class _OfType(TypedDict):
     entities: Count
 
 
+class _OfClass(TypedDict):
+    precision: Score
+    recall: Score
+    f1: Score
+    support: Count
+    """Held-out texts, or words, with the class, label or tag."""
+
+
+class _Confused(TypedDict):
+    right: Text
+    answer: Text
+    count: Count
+
+
 class _OfQuestions(TypedDict):
     exact: Score
     f1: Score
@@ -69,7 +83,22 @@ class Counts(TypedDict, total=False):
     accuracy: Score
     """Share of texts whose class is predicted correctly."""
     f1: Score
-    """F1 of class 1 if there are two classes, else the mean over all."""
+    """F1 of class 1 if there are two classes, else the mean over all (macro)."""
+    f1_weighted: Score
+    """The mean of the F1 of more than two classes, weighted by their held-out texts."""
+    f1_micro: Score
+    """F1 over all labels of all texts, where a text may have several."""
+    f1_macro: Score
+    """The mean of the F1 of the labels."""
+    labels_loss: Score
+    """Binary cross-entropy, the mean over the labels of all texts."""
+    classes: dict[Text, _OfClass]
+    """Each class, or label, by itself."""
+    confused: list[_Confused]
+    """The pairs of a right class and another that was answered, in most texts first; with several labels, of one that
+    was missed and one that was wrongly given to the same text."""
+    confusion_matrix: list[list[Count]]
+    """Texts by right class (rows) and answer, if the classes are few."""
     precision: Score
     recall: Score
     f1_conlleval: Score
@@ -100,8 +129,17 @@ class Counts(TypedDict, total=False):
     majority_label: Text
     """That class."""
     majority_f1: Score
+    majority_f1_weighted: Score
+    majority_f1_micro: Score
+    """`f1_micro` of always answering `frequent`."""
+    majority_f1_macro: Score
+    frequent: Text
+    """The most frequent labels of the training texts, as many as have the highest `f1_micro` there as a constant
+    answer."""
     frequency_loss: Score
     answered: dict[Text, Count]
+    answers: Count
+    """Different sets of labels that were answered."""
     repeated: Count
     regression_loss: Score
     """Mean squared error of predicted numbers."""
@@ -142,4 +180,13 @@ class _Prediction(TypedDict, total=False):
     top: Required[list[_Guess]]
 
 
+class _Error(_Prediction):
+    """A wrong answer, a line of `errors.jsonl`; the worst come first."""
+
+    answer: Required[Text]
+    loss: Required[Number]
+    """That of the right answer, in nats; of a number the squared error."""
+
+
 PREDICTIONS = TypeAdapter(list[_Prediction])
+ERROR = TypeAdapter(_Error)

@@ -177,6 +177,7 @@ def model_card(
         element("ul", [element("li", limit) for limit in _limits(origin, inputs, section)]),
         element("h2", f"Scores on held-out {origin.unit}"),
         *section.score_table(export["architecture"], counts, train.counts),
+        *section.tables(counts),
         element("h2", "Size and training"),
         plain_table(_training(origin, train, export)),
         element("h2", "Text"),

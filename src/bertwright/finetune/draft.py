@@ -25,7 +25,7 @@ from bertwright.tasks.classification.config import ClassificationConfig
 from bertwright.tasks.span.config import SpanConfig
 from bertwright.tasks.tagging.config import TaggingConfig
 
-_COLUMNS = ("text", "pair", "label", "word", "tag")
+_COLUMNS = ("text", "pair", "label", "several", "word", "tag")
 _OF_CHOICES = ("context", "question", "choices", "first", "words")
 """Keys of `train.objective` that say how the files are read, so that what is guessed depends on them."""
 _SHARE = 0.1

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.errors import DataError
-from bertwright.examples.labelled.read import NO_LABEL
-from bertwright.examples.labelled.records import records
+from bertwright.examples.labelled.records import TABLES, records
 from bertwright.examples.problems import Problems
+from bertwright.finetune.guess_labels import LABELS, find_labels, lacks_header, name_labels
 from bertwright.finetune.tasks import FinetuneTask, Key
 from bertwright.tasks.choice.files import find_labelling, read_layout
 from bertwright.tasks.choice.layout import Layout as ChoiceLayout
@@ -20,8 +20,6 @@ from bertwright.tasks.span.files import read_questions
 from bertwright.tasks.tagging.files import Layout, read_sentences
 from bertwright.tasks.tagging.schemes import find_scheme, split_tag
 
-_LABELS = ("label", "labels", "gold_label", "class", "category", "sentiment", "target", "score", "similarity", "rating")
-"""Names of columns of labels, in lower case, the most usual first."""
 _PAIRS = {
     "sentence1": ("sentence2",),
     "sentence_a": ("sentence_b",),
@@ -47,7 +45,8 @@ _LABELLED = {
 """What a label is, by `Labelling.kind`."""
 _SAMPLE = 2_000
 """Records from which columns are guessed."""
-_MOST_CLASSES = 1_000
+_SHOWN = 12
+"""Columns that a reason names."""
 
 
 def guess_texts(files: Sequence[Path], given: Mapping[str, str]) -> dict[str, Key]:
@@ -56,25 +55,50 @@ def guess_texts(files: Sequence[Path], given: Mapping[str, str]) -> dict[str, Ke
     `given` are columns that the user names (`text`, `pair`, `label`). Raises `DataError` if a column cannot be found,
     or if its values are no classes.
     """
-    some = [record for _, record in islice(records(files[0]), _SAMPLE)]
-    if not some:
-        raise DataError(f"{files[0]} has no records. Give a file with a text and a label in each.")
-    names = {str(name).lower(): name for name in some[0]}
-    for column, name in given.items():
-        if name not in some[0]:
-            raise _no_column(files[0], column, names.values())
-    label = given.get("label") or next((names[name] for name in _LABELS if name in names), "") or _few_values(some)
-    if not label:
-        raise _no_column(files[0], "label", names.values())
-    text, pair = find_texts(files[0], some, given.get("text", ""), given.get("pair", ""), label)
-    why = f"guessed from the columns {', '.join(map(str, names.values()))}"
-    labels, what = _classes(files, label)
+    columns = {column: name for column, name in given.items() if column != "several"}
+    some, numbered = _sample(files[0], columns)
+    several = {"true": True, "false": False}.get(given.get("several", "").lower())
+    label = find_labels(some, columns.get("label", ""), several)
+    if label is None:
+        raise _no_column(files[0], "label", some[0])
+    others = [{name: value for name, value in row.items() if name not in label.marks} for row in some]
+    text, pair = find_texts(files[0], others, given.get("text", ""), given.get("pair", ""), label.column)
+    shown = list(map(str, some[0]))[:_SHOWN]
+    why = f"guessed from the columns {', '.join(shown)}{', ...' if len(some[0]) > _SHOWN else ''}"
+    if numbered:
+        why = f"the number of the column; {files[0].name} has no header, its first row has values that recur below"
     return {
-        "labels": Key(labels, what),
+        **name_labels(files, label, numbered),
         "text": Key(text, "" if "text" in given else why),
         **({"pair": Key(pair, "" if "pair" in given else why)} if pair else {}),
-        "label": Key(label, "" if "label" in given else why),
+        "label": Key(label.column, "" if "label" in given else why),
     }
+
+
+def _sample(file: Path, columns: Mapping[str, str]) -> tuple[list[Mapping[str, Any]], bool]:
+    """The first records of a file, and whether its columns have numbers instead of names: the user gives numbers in
+    `columns`, or the first row is found to be data. Raises `DataError` if there is none or a column does not exist."""
+    named, numbers = ([record for _, record in islice(records(file, numbered=each), _SAMPLE)] for each in (False, True))
+    if not numbers:
+        raise DataError(f"{file} has no records. Give a file with a text and a label in each.")
+    if columns:
+        given = list(columns.values())
+        numbered = all(map(str.isdigit, given)) and not all(name in (named or numbers)[0] for name in given)
+    else:
+        numbered = lacks_header(file, numbers, _is_column)
+    some = numbers if numbered else named
+    if not some:
+        raise DataError(f"{file} has no records below its header. Give a file with a text and a label in each.")
+    for column, name in columns.items():
+        if name not in some[0]:
+            raise _no_column(file, column, some[0])
+    return some, numbered
+
+
+def _is_column(name: str) -> bool:
+    """Whether it is a usual name of a column."""
+    seconds = {second for names in _PAIRS.values() for second in names}
+    return name.strip().lower() in {*LABELS, *_TEXTS, *_PAIRS, *seconds}
 
 
 def find_texts(file: Path, some: Sequence[Mapping[str, Any]], text: str, pair: str, label: str = "") -> tuple[str, str]:
@@ -93,20 +117,11 @@ def find_texts(file: Path, some: Sequence[Mapping[str, Any]], text: str, pair: s
 
 def _no_column(file: Path, column: str, names: Iterable[Any]) -> DataError:
     of_predict = "" if column == "label" else f" (of predict: --{column} NAME)"
+    by_number = " (a number from 1 if the file has no header)" if file.suffix in TABLES else ""
     return DataError(
         f"{file} has the columns {', '.join(map(repr, names))}; none of them is known to be that of the {column}. Name "
-        f"it: train.objective.{column}=NAME{of_predict}."
+        f"it: train.objective.{column}=NAME{of_predict}{by_number}."
     )
-
-
-def _few_values(some: Sequence[Mapping[str, Any]]) -> str:
-    """The one column whose values repeat as those of classes do; "" if there is none or there are several."""
-    found = []
-    for name in some[0]:
-        values = {str(record.get(name)) for record in some}
-        if 1 < len(values) <= min(50, len(some) // 5):
-            found.append(name)
-    return str(found[0]) if len(found) == 1 else ""
 
 
 def _texts(names: Mapping[str, Any], some: Sequence[Mapping[str, Any]], label: str) -> tuple[str, str]:
@@ -125,38 +140,6 @@ def _texts(names: Mapping[str, Any], some: Sequence[Mapping[str, Any]], label: s
     longest = max(sizes, key=sizes.__getitem__, default="")
     # Texts have several words; identifiers do not.
     return (longest, "") if any(" " in str(record.get(longest, "")) for record in some) else ("", "")
-
-
-def _classes(files: Sequence[Path], label: str) -> tuple[list[str], str]:
-    """The names of the classes in their order, a single one if labels are numbers; and how they were found."""
-    counts = Counter(
-        str(value) for file in files for _, record in records(file) if (value := record.get(label)) not in NO_LABEL
-    )
-    # Where classes are numbered from 0, -1 means that there is none.
-    if "-1" in counts and "0" in counts and "-2" not in counts:
-        del counts["-1"]
-    numbers = [number for value in counts if (number := _number(value)) is not None]
-    if len(counts) > 1 and len(numbers) == len(counts):
-        if any(number % 1 for number in numbers):
-            return [label], f"a regression: the labels are {min(numbers):g} to {max(numbers):g}, with fractions"
-        names = sorted(counts, key=float)
-    else:
-        names = sorted(counts)
-    if not 1 < len(names) <= _MOST_CLASSES:
-        what = f"the one value {names[0]!r}" if len(names) == 1 else f"{len(names):,} different values"
-        raise DataError(
-            f"the column {label!r} of {files[0]} has {what}, which are no classes. Name the column of the labels: "
-            "train.objective.label=NAME."
-        )
-    rarest = min(counts, key=lambda name: (counts[name], name))
-    return names, f"found in the files; the rarest, {rarest}, has {counts[rarest]:,}"
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def hulu_columns(task: FinetuneTask, file: Path) -> dict[str, Key]:

@@ -129,7 +129,9 @@ def _link(source: str, target: str) -> None:
 
 def metrics_of(task: FinetuneTask, scores: Mapping[str, Any]) -> tuple[str, ...]:
     """The names of the scores that are published for the task, as far as a run has them."""
-    # Labels of one's own may be numbers, and questions may all have an answer.
+    # Labels of one's own may be several or numbers, and questions may all have an answer.
+    if "f1_micro" in scores:
+        return "f1_micro", "f1_macro", "accuracy"
     names = task.metrics if task.metrics[0] in scores else ("pearson", "spearman")
     return (*names, "threshold") if "threshold" in scores else names
 

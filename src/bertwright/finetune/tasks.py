@@ -63,7 +63,10 @@ TASKS: Mapping[str, FinetuneTask] = {
         ),
         FinetuneTask("hurte", "hulu", _MATTHEWS, _PAIR, _NLI),
         FinetuneTask("huwnli", "hulu", _ACCURACY, _PAIR, _NLI),
-        FinetuneTask("hucb", "hulu", _F1[::-1], _PAIR, ("entailment", "contradiction", "neutral")),
+        # SuperGLUE has the mean F1 of the classes for CommitmentBank; HuLU-evaluate prints the weighted one.
+        FinetuneTask(
+            "hucb", "hulu", ("accuracy", "f1", "f1_weighted"), _PAIR, ("entailment", "contradiction", "neutral")
+        ),
         # HuLU-evaluate joins premise, conjunction and choice.
         FinetuneTask(
             "hucopa",

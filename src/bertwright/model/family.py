@@ -25,9 +25,10 @@ Allowed = Mapping[str, tuple[Any, ...] | None]
 or output, not the network."""
 Labels = tuple[str, ...]
 """Names of what a classifier predicts; none for a network with pre-training heads."""
-Head = Literal["sequence", "token", "span", "choice"]
-"""What a classifier predicts: a class, or a number (a single label), of a sequence; a class of a token; where an answer
-begins and ends, with logits for every token; or a logit for each of several sequences that compete."""
+Head = Literal["sequence", "several", "token", "span", "choice"]
+"""What a classifier predicts: a class, or a number (a single label), of a sequence; any number of labels of a sequence;
+a class of a token; where an answer begins and ends, with logits for every token; or a logit for each of several
+sequences that compete."""
 ANSWERS: Mapping[Head, Labels] = MappingProxyType({"span": ("start", "end"), "choice": ("choice",)})
 """The names of what classifiers predict if it is no class of one's own."""
 

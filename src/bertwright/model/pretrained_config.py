@@ -22,7 +22,7 @@ from bertwright.core.tensors import tensor_shapes
 from bertwright.model.config import NetworkConfig, read_network_config, read_stock_config
 from bertwright.model.config_file import read_config_file
 from bertwright.model.family import ANSWERS, Head, Labels, TensorShapes
-from bertwright.model.interop.names import TASKS, Names
+from bertwright.model.interop.names import SEVERAL, TASKS, Names
 from bertwright.model.interop.peer import names_of
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.entries import TextSettings, entries_file, entries_of, text_settings
@@ -106,6 +106,10 @@ class Pretrained:
     @property
     def head(self) -> Head:
         """What its classifier predicts, if it has one."""
+        if not self.stock:
+            return self.network.head
+        if read_config_file(self.folder / "config.json").get("problem_type") == SEVERAL:
+            return "several"
         return next((head for head, task in TASKS.items() if task == self.task), "sequence")
 
     @property

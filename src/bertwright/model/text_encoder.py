@@ -138,17 +138,20 @@ class Encoder:
 
     def classify(self, texts: Sequence[str | tuple[str, str]], batch: int = 32) -> list[dict[str, float]]:
         """The probability of each class of a classifier, for each text or pair of texts; of a regression the predicted
-        number.
+        number. Of a classifier of several labels at once, the probabilities are independent of each other.
 
         What has more tokens than the model has positions is cut as in training: a pair at the end of its longer text.
         """
-        if not isinstance(self.model, Classifier) or self.model.config.head != "sequence":
+        if not isinstance(self.model, Classifier) or self.model.config.head not in ("sequence", "several"):
             raise RecipeError("this model has no classes of texts. Load a classifier of texts.")
         labels, found = self.model.config.labels, [dict[str, float]() for _ in texts]
         for places, packed in self.batches(texts, batch):
             with torch.inference_mode():
                 logits_NC: Tensor = self.model(packed).float()
-            values = logits_NC.softmax(-1) if len(labels) > 1 else logits_NC
+            if self.model.config.head == "several":
+                values = logits_NC.sigmoid()
+            else:
+                values = logits_NC.softmax(-1) if len(labels) > 1 else logits_NC
             for place, row in zip(places, values.tolist(), strict=True):
                 found[place] = dict(zip(labels, row, strict=True))
         return found

@@ -11,7 +11,7 @@ from bertwright.core.artifact import MANIFEST, Artifact
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_bytes, read_json, read_typed, sha256_of
 from bertwright.core.json_values import parse_json
-from bertwright.evaluate.shapes import PREDICTIONS
+from bertwright.evaluate.shapes import ERROR, PREDICTIONS
 from bertwright.exams.shapes import CURVE, Curve
 from bertwright.exams.shapes import FOLDER as EXAMS
 from bertwright.forecast_shapes import PLAN, Plan
@@ -22,6 +22,7 @@ from bertwright.train.shapes import row_type
 
 METRICS = "metrics.jsonl"
 FORECAST = "forecast.json"
+ERRORS = "errors.jsonl"
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Facts:
     """The rows of metrics.jsonl, in order."""
     predictions: tuple[Mapping[str, Any], ...]
     """Sentences with a masked word and the model's guesses."""
+    errors: tuple[Mapping[str, Any], ...]
+    """Wrong answers, the worst first; none of a task whose evaluation lists none."""
     recipe: str
     """The resolved recipe, TOML."""
     scores: Mapping[str, Any]
@@ -107,11 +110,26 @@ def read_facts(folder: Path, stages: Mapping[str, Artifact], title: str) -> Fact
         stages=stages,
         metrics=metrics,
         predictions=tuple(dict(line) for line in predictions),
+        errors=_errors(evaluate),
         recipe=_text(folder / "recipe.toml"),
         scores=evaluate.counts if evaluate else section.taken(metrics, stages["examples"].counts),
         forecast=_forecast(folder / FORECAST),
         exams=tuple(read_typed(file, CURVE) for file in sorted((folder / EXAMS).glob("*.json"))),
     )
+
+
+def _errors(evaluate: Artifact | None) -> tuple[Mapping[str, Any], ...]:
+    """The rows of errors.jsonl; none if it does not exist. Raises `ArtifactError` if one is not valid."""
+    if evaluate is None or ERRORS not in evaluate.names():
+        return ()
+    path = evaluate.file(ERRORS)
+    found = []
+    for number, line in enumerate(read_bytes(path).splitlines(), 1):
+        try:
+            found.append(dict(ERROR.validate_python(parse_json(line))))
+        except ValueError as error:
+            raise ArtifactError(f"{path}:{number} is not an error of the model. Restore the file.") from error
+    return tuple(found)
 
 
 def _forecast(path: Path) -> Plan | None:

@@ -14,14 +14,15 @@ from bertwright.report.exams import exams
 from bertwright.report.facts import Facts
 from bertwright.report.forecast import forecast
 from bertwright.report.provenance import machine, model, stages
-from bertwright.report.scores import headline, predictions, warnings
+from bertwright.report.scores import errors, headline, predictions, warnings
 
 
 def page(facts: Facts, numbers: Mapping[str, Any], written: str) -> str:
     """The complete page of a run; `numbers` is its summary, `written` the current time (ISO, UTC)."""
     sections: list[Section] = [
         ("results", "Results", headline(numbers, facts)),
-        ("predictions", "What the model guesses", predictions(facts)),
+        *([("predictions", "What the model guesses", predictions(facts))] if _shows_others(facts) else []),
+        *([("errors", "The worst errors", errors(facts))] if facts.errors else []),
         ("training", "Training", div(map(figure, curves(facts)), class_="charts")),
         *([("exams", "Exams", exams(facts))] if facts.exams else []),
         *([("corpus", "Corpus", corpus(facts))] if "corpus" in facts.stages else []),
@@ -42,6 +43,12 @@ def page(facts: Facts, numbers: Mapping[str, Any], written: str) -> str:
         p(made),
     ]
     return document(facts.title or facts.model_title, introduction, sections, warnings(facts))
+
+
+def _shows_others(facts: Facts) -> bool:
+    """Whether there are answers to show, or a reason why not, besides the worst errors."""
+    texts = {line["text"] for line in facts.errors}
+    return not facts.predictions or any(line["text"] not in texts for line in facts.predictions)
 
 
 Section = tuple[str, str, Content]

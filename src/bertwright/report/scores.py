@@ -41,7 +41,7 @@ def headline(numbers: Mapping[str, Any], facts: Facts) -> Content:
         ("time", duration(numbers["seconds"]), "all stages together"),
     ]
     shown = [div(p(name), element("strong", value), p(note), class_="card") for name, value, note in cards]
-    return div(shown, class_="cards"), p(_scored_texts(facts), class_="note")
+    return div(shown, class_="cards"), p(_scored_texts(facts), class_="note"), facts.section.tables(facts.scores)
 
 
 def _scored_texts(facts: Facts) -> Content:
@@ -72,6 +72,23 @@ def _count_right(facts: Facts) -> Content:
     tops = [(line["gold"], [guess["token"] for guess in line["top"]]) for line in known]
     ranks = [top.index(gold) for gold, top in tops if gold in top]
     return (b(f"{facts.section.right_answers(ranks, len(known))}."), " ") if known else ""
+
+
+def errors(facts: Facts) -> Content:
+    """The worst errors, with what is right and what was answered."""
+    section = facts.section
+    text, answer = section.answered
+    about = (
+        b(f"The {len(facts.errors):,} wrong answers with the highest loss"),
+        " of the right one: ambiguous texts, wrong labels, and what the model cannot do. They are also in ",
+        code("evaluate/errors.jsonl"),
+        f". {section.about_answers()}",
+    )
+    rows = [
+        (line["text"], line["gold"] or "–", line["answer"], f"{line['loss']:.3g}", _guesses(line))
+        for line in facts.errors
+    ]
+    return p(about), table((text, f"right {answer}", "answer", "loss", "guesses"), rows, "predictions errors")
 
 
 def _mark_mask(text: str) -> Content:

@@ -152,6 +152,10 @@ class TaskSection:
         """The card's tables of scores with their baselines; `counts` are those of the training."""
         yield from ()
 
+    def tables(self, scores: Mapping[str, Any]) -> Iterator[Element]:
+        """Tables of the scores of single classes or kinds, and of what was confused, for the report and the card."""
+        yield from ()
+
 
 def loss_chart(term: str, labels: tuple[str, str, str], rows: Rows, boundaries: Sequence[float]) -> Chart:
     """The chart of the loss of a term of the objective; `labels` is its title, the label of its axis, and an

@@ -144,6 +144,10 @@ class Scoring(Protocol):
         """Lines with a mask to fill in."""
 
 
+ERRORS = 20
+"""The number of wrong answers that are written and shown, unless `Scoring.samples` is 0."""
+
+
 @dataclass(frozen=True)
 class Evaluation:
     """The result of scoring."""
@@ -155,3 +159,6 @@ class Evaluation:
     """Texts with the model's answers (`evaluate.shapes.PREDICTIONS`)."""
     summary: str
     """The headline scores, for the log."""
+    errors: list[dict[str, Any]] | None = None
+    """The wrong answers with the highest loss (`evaluate.shapes.ERROR`); None for a task without right answers to
+    whole examples."""

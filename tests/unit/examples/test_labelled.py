@@ -26,7 +26,7 @@ from bertwright.examples.labelled.config import GLUE, SUFFIXES, Columns, Labelle
 from bertwright.examples.labelled.data import Labelled, LabelledExamples
 from bertwright.examples.labelled.files import TextFiles
 from bertwright.examples.labelled.read import Text, read_texts
-from bertwright.examples.labelled.records import _READERS
+from bertwright.examples.labelled.records import _READERS, TABLES
 from bertwright.examples.loader import Heldout, Loader, LoaderSettings
 from bertwright.examples.own_files import find_files
 from bertwright.examples.problems import Problems
@@ -92,7 +92,7 @@ def test_own_files_are_read_alike_in_every_format(tmp_path: Path) -> None:
 
 
 def test_every_suffix_has_a_reader() -> None:
-    assert set(SUFFIXES) == {".tsv", *_READERS}
+    assert set(SUFFIXES) == {*TABLES, *_READERS}
 
 
 def test_a_spreadsheet_with_semicolons_is_read(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tests.rows import each_row
 from bertwright import Recipe
 from bertwright.check.check_recipe import check_recipe
 from bertwright.core.errors import DataError, RecipeError
+from bertwright.examples.problems import Problems
 from bertwright.finetune.draft import draft
 from bertwright.finetune.grid import draft_at, points_of, read_grid
 from bertwright.finetune.tasks import SMALL, TASKS, find_task, phase_of
@@ -239,3 +240,64 @@ def test_a_model_without_its_vocabulary_is_refused(model: Path, tmp_path: Path) 
     with pytest.raises(RecipeError, match=r"Give vocab\.lower_case=true or false"):
         draft("rte", folder, data)
     assert draft("rte", folder, data, ["vocab.lower_case=true", "vocab.strip_accents=true"]).recipe()
+
+
+EMOTIONS = "".join(f"what a {word} day {n}\t{label}\ted{n}\n" for n, (word, label) in enumerate(
+    [("good", "1"), ("bad", "0"), ("strange", "0,2"), ("new", "1,2"), ("long", ""), ("odd", "2")] * 20
+))  # fmt: skip
+TOXIC = "id,comment_text,toxic,insult,threat\n" + "".join(
+    f"c{n},what a {n} is this,{n % 2},{n % 3 % 2},0\n" for n in range(30)
+)
+LISTS = "".join(json.dumps({"text": f"a {n}", "labels": ["up", "down"][: n % 3]}) + "\n" for n in range(30))
+POLARITY = "".join(f"{n % 2}\tthis is text {n}\n" for n in range(30))
+
+
+@each_row(
+    ("name", "content", "objective"),
+    {
+        "numbers with commas, without a header": (
+            "train.tsv",
+            EMOTIONS,
+            {"labels": ["0", "1", "2"], "several": True, "text": "1", "label": "2"},
+        ),
+        "a column for each label": (
+            "train.csv",
+            TOXIC,
+            {"labels": ["toxic", "insult", "threat"], "several": True, "text": "comment_text", "label": ""},
+        ),
+        "lists": ("train.jsonl", LISTS, {"labels": ["down", "up"], "several": True, "text": "text", "label": "labels"}),
+        "a class first, without a header": ("train.tsv", POLARITY, {"labels": ["0", "1"], "text": "2", "label": "1"}),
+        "without a header, with commas": (
+            "train.csv",
+            POLARITY.replace("\t", ","),
+            {"labels": ["0", "1"], "text": "2", "label": "1"},
+        ),
+        "a header that no one knows": (
+            "train.tsv",
+            "kind\twords\n" + POLARITY,
+            {"labels": ["0", "1"], "text": "words", "label": "kind"},
+        ),
+    }.values(),
+)
+def test_labels_and_headers_are_found(
+    name: str, content: str, objective: dict[str, object], model: Path, tmp_path: Path
+) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    drafted = draft("classify", model, tmp_path / name)
+    found = drafted.values["train"]["objective"]
+    assert {key: value for key, value in found.items() if key != "kind"} == objective
+    files = drafted.recipe().task.files
+    assert files is not None
+    read = list(files.read(tmp_path / name, Problems()))
+    assert len(read) == (120 if content == EMOTIONS else 30), "the first row is data, or it is not"
+
+
+def test_what_the_user_says_of_columns_counts(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "train.tsv"
+    file.write_text("a b\tx,y\nc d\tx\ne f\ty\n", encoding="utf-8")
+    numbers = ["train.objective.text=1", "train.objective.label=2"]
+    assert draft("classify", model, file, numbers).values["train"]["objective"]["labels"] == ["x", "y"]
+    one = draft("classify", model, file, [*numbers, "train.objective.several=false"]).values["train"]["objective"]
+    assert one["labels"] == ["x", "x,y", "y"] and not one.get("several")
+    with pytest.raises(DataError, match=r"train.objective.label=NAME \(a number from 1 if the file has no header\)"):
+        draft("classify", model, file)

@@ -16,6 +16,7 @@ from bertwright.model.bert.network import BertConfig
 from bertwright.model.classifier import Classifier
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.distilbert.network import DistilBertConfig
+from bertwright.model.family import Head
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.modern.network import ModernConfig
 from bertwright.tasks.classification.objective import Classification
@@ -27,18 +28,23 @@ CLASSES = ("no", "perhaps", "yes")
 LENGTHS = [33, 5, 40, 2, 12, 1]
 
 
-def network(family: str, labels: tuple[str, ...]) -> NetworkConfig:
+def network(family: str, labels: tuple[str, ...], head: Head = "sequence") -> NetworkConfig:
     if family == "bert":
-        return BertConfig(**{**NUMBERS, **WIDE}, next_sentence=False, labels=labels)
+        return BertConfig(**{**NUMBERS, **WIDE}, next_sentence=False, labels=labels, head=head)
     if family == "distilbert":
         numbers = {"dim": 24, "n_layers": 2, "n_heads": 3, "hidden_dim": 40, "dropout": 0.0, "attention_dropout": 0.0}
-        return DistilBertConfig(**{**WIDE, **numbers}, labels=labels)
+        return DistilBertConfig(**{**WIDE, **numbers}, labels=labels, head=head)
     wide = {"hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 40}
-    return ModernConfig(**{**WIDE, **wide}, labels=labels)
+    return ModernConfig(**{**WIDE, **wide}, labels=labels, head=head)
 
 
 families = pytest.mark.parametrize("family", ["bert", "distilbert", "modern"])
-kinds = pytest.mark.parametrize("labels", [CLASSES, ("score",)], ids=["classes", "number"])
+KINDS: dict[str, tuple[tuple[str, ...], Head]] = {
+    "classes": (CLASSES, "sequence"),
+    "number": (("score",), "sequence"),
+    "several labels": (CLASSES, "several"),
+}
+kinds = pytest.mark.parametrize(("labels", "head"), KINDS.values(), ids=KINDS)
 
 
 def theirs(config: NetworkConfig, model: Classifier) -> Any:
@@ -50,9 +56,12 @@ def theirs(config: NetworkConfig, model: Classifier) -> Any:
     return stock.to(next(model.parameters()).dtype).eval()
 
 
-def labelled(labels: tuple[str, ...]) -> Batch[Tensor]:
+def labelled(labels: tuple[str, ...], head: Head) -> Batch[Tensor]:
     batch = random_batch(LENGTHS, seed=1)
     classes = torch.tensor([0, 2, 1, 1, 0, 2])
+    if head == "several":
+        marks = torch.tensor([[0, 0, 0], [1, 0, 1], [0, 1, 0], [1, 1, 1], [0, 1, 1], [1, 0, 0]])
+        return Batch(**{**vars(batch), "sequence_labels": marks.float()})
     answers = classes if len(labels) > 1 else classes * 1.7 - 0.3
     return Batch(**{**vars(batch), "sequence_labels": answers})
 
@@ -60,16 +69,16 @@ def labelled(labels: tuple[str, ...]) -> Batch[Tensor]:
 @families
 @kinds
 @each_row("kernel", KERNELS)
-def test_same_classifier(family: str, labels: tuple[str, ...], kernel: Kernel) -> None:
+def test_same_classifier(family: str, labels: tuple[str, ...], head: Head, kernel: Kernel) -> None:
     torch.manual_seed(3)
-    config, batch = network(family, labels), labelled(labels)
+    config, batch = network(family, labels, head), labelled(labels, head)
     model = Classifier(config, kernel).eval()
     stock, names = theirs(config, model), peer_of(config).names
     inputs, _, _ = padded_inputs(batch, segments=family == "bert")
     expected = stock(**inputs, labels=batch.sequence_labels)
     expected.loss.backward()
-    ((name, term),) = Classification(len(labels)).terms(model, batch).items()
-    assert name == ("classification" if len(labels) > 1 else "regression")
+    ((name, term),) = Classification(len(labels), head == "several").terms(model, batch).items()
+    assert name == ("labels" if head == "several" else "classification" if len(labels) > 1 else "regression")
     loss = term.loss_sum / term.weight_sum
     loss.backward()
     torch.testing.assert_close(model(batch), expected.logits, rtol=0, atol=1e-5)

@@ -106,7 +106,7 @@ def _labels(data: ImportedData) -> Iterator[Verdict]:
     own = data.files
     if not isinstance(own, TextFiles):
         return
-    key, number, labels = f"{data.key}.data", 0, set[float]()
+    key, number, labels = f"{data.key}.data", 0, set[float | tuple[int, ...]]()
     try:
         for file in find_files(data.path, own, key).train:
             for text in islice(own.read(file, Problems()), _MOST_TEXTS):
@@ -118,7 +118,10 @@ def _labels(data: ImportedData) -> Iterator[Verdict]:
         return  # reported by those that read the texts
     if number >= TELLING:
         (label,) = labels
-        name = f"{label:g}" if len(own.labels) == 1 else own.labels[int(label)]
+        if isinstance(label, tuple):
+            name = ", ".join(own.labels[each] for each in label) or "no label"
+        else:
+            name = f"{label:g}" if len(own.labels) == 1 else own.labels[int(label)]
         fault = f"all {number:,} training texts that were read have the label {name}, so there is nothing to learn."
         remedy = "Give texts with other labels, too, or another column (train.objective.label)."
         yield error(key, fault, remedy, DataError)

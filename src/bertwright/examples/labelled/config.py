@@ -23,14 +23,22 @@ class Columns:
     """The names of the columns or keys that hold the texts and labels of a file."""
 
     label: str
+    """Empty: each of `labels` has a column."""
     first: str
     second: str = ""
     """The second text of pairs; empty: texts are single."""
+    labels: tuple[str, ...] = ()
+    """The columns of 0 and 1, one for each label, where there is none with all of them."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Those of the texts."""
+        return (self.first, *((self.second,) if self.second else ()))
 
     @property
     def names(self) -> tuple[str, ...]:
         """All of them: texts first, the label last."""
-        return (self.first, *((self.second,) if self.second else ()), self.label)
+        return (*self.texts, *(self.labels or (self.label,)))
 
 
 @dataclass(frozen=True)
@@ -47,6 +55,13 @@ class LabelledTexts:
     """The words that begin the names of held-out files, or else occur in them."""
     published: int = 0
     """The number of texts to train on, as GLUE's data set card gives it; 0: not known before the files are read."""
+    several: bool = False
+    """Whether a text has any number of the labels."""
+
+    @property
+    def numbered(self) -> bool:
+        """Whether columns are given by their numbers from 1, as those of a table without a header."""
+        return all(name.isascii() and name.isdigit() and int(name) for name in self.columns[0].names)
 
     @property
     def pairs(self) -> bool:

@@ -3,7 +3,8 @@
     labelled/train.tokens      ids: first text and second text of each example, concatenated over examples
     labelled/train.first       uint32 [N] tokens of the first text
     labelled/train.second      uint32 [N] tokens of the second text
-    labelled/train.labels      float32 [N] class number, or regression target
+    labelled/train.labels      float32 [N] class number, or regression target; [N, C] 1 for each label of a text, else
+                               0, if a text may have several of the C labels
     labelled/heldout.*         the same for the held-out examples
     labelled/facts.json        what was read, the classes, and whether examples are pairs
 
@@ -40,7 +41,7 @@ class Labelled(Columns):
     second: NDArray[np.uint32]
     """[N] number of tokens of each second text."""
     labels: NDArray[np.float32]
-    """[N] class number, or regression target."""
+    """[N] class number, or regression target; [N * C] 1 or 0 for each of C labels, if a text may have several."""
 
     @property
     def lengths(self) -> Ids:
@@ -51,14 +52,32 @@ class Labelled(Columns):
     @property
     def fit(self) -> bool:
         """As `Columns.fit`."""
-        return len(self.first) == len(self.second) == len(self.labels)
+        number = len(self.first)
+        per_example, rest = divmod(len(self.labels), max(number, 1))
+        return number == len(self.second) and not rest and bool(per_example) == bool(number)
+
+    @property
+    def label_rows(self) -> NDArray[np.float32]:
+        """[N, 1] the label of each example, or [N, C] 1 or 0 for each label."""
+        return self.labels.reshape(len(self), len(self.labels) // max(len(self), 1))
 
     def take(self, rows: Ids) -> Labelled:
         """The examples with the indices `rows` [M], in that order."""
         lengths = self.lengths
         begins, counts = (np.cumsum(lengths) - lengths)[rows], lengths[rows]
         where = np.repeat(begins - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
-        return Labelled(self.tokens[where], self.first[rows], self.second[rows], self.labels[rows])
+        return Labelled(self.tokens[where], self.first[rows], self.second[rows], self.label_rows[rows].reshape(-1))
+
+
+NO_LABELS = "no label"
+"""What is said of a text to which none of the labels applies."""
+
+
+def commonest_labels(train: Labelled, heldout: Labelled) -> tuple[NDArray[np.float32], float]:
+    """The set of labels [C] that most training texts have, and the share of the held-out texts that have it."""
+    sets, counts = np.unique(train.label_rows, axis=0, return_counts=True)
+    commonest = sets[counts.argmax()]
+    return commonest, float((heldout.label_rows == commonest).all(1).mean())
 
 
 @dataclass(frozen=True)
@@ -114,10 +133,16 @@ class LabelledExamples(ExampleSet):
         """As `ExampleSet.batch`, without predictions: [CLS] A [SEP], or [CLS] A [SEP] B [SEP]."""
         rows = some.rows
         first, second = self._cut(rows)
-        begins, labels = self.begins[rows], self.labelled.labels[rows]
+        begins = self.begins[rows]
         pairs = Parts(begins + self.labelled.first[rows].astype(np.int64), second) if self.pairs else None
-        labels = labels if self.classes == 1 else labels.astype(np.int64)
-        return pack_texts(self.labelled.tokens, Parts(begins, first), pairs, self.vocabulary, labels)
+        return pack_texts(self.labelled.tokens, Parts(begins, first), pairs, self.vocabulary, self._labels(rows))
+
+    def _labels(self, rows: Ids) -> NDArray[Any]:
+        """As `Batch.sequence_labels`."""
+        if len(self.labelled.labels) > len(self.labelled):
+            return self.labelled.label_rows[rows]
+        labels = self.labelled.labels[rows]
+        return labels if self.classes == 1 else labels.astype(np.int64)
 
     def _cut(self, rows: Ids) -> tuple[Ids, Ids]:
         """[N] tokens kept of each text; see `cut_longer`."""

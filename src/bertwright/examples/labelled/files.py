@@ -49,7 +49,8 @@ class TextFiles(OwnFiles):
     def settings(self) -> Mapping[str, Any]:
         """As `OwnFiles.settings`."""
         columns = [list(each.names) for each in self.described.columns]
-        return {"labels": list(self.labels), "columns": columns, "heldout": list(self.heldout)}
+        several = {"several": True} if self.described.several else {}
+        return {"labels": list(self.labels), "columns": columns, "heldout": list(self.heldout), **several}
 
     def read(self, file: Path, problems: Problems) -> Iterator[Text]:
         """As `OwnFiles.read`."""

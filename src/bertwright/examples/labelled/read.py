@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertwright.core.errors import DataError
 from bertwright.examples.labelled.config import Columns, LabelledTexts
 from bertwright.examples.labelled.records import Record, records
+from bertwright.examples.labelled.several import divide
 from bertwright.examples.problems import Problems
 
 NO_LABEL = (None, "", "-")
@@ -18,6 +19,7 @@ NO_LABEL = (None, "", "-")
 _NO_CLASS = (*NO_LABEL, -1, "-1")
 """The same if labels are classes, which are numbered from 0."""
 _WHOLE = re.compile("[-+]?[0-9]+")
+_YES_AND_NO = {"0": False, "1": True, "0.0": False, "1.0": True, "false": False, "true": True}
 
 
 class Text(NamedTuple):
@@ -26,8 +28,8 @@ class Text(NamedTuple):
     first: str
     second: str
     """Empty if the example is a single text."""
-    label: float
-    """Class number, or regression target."""
+    label: float | tuple[int, ...]
+    """Class number, or regression target; the numbers of the labels, if it may have several."""
 
 
 def read_texts(file: Path, texts: LabelledTexts, problems: Problems) -> Iterator[Text]:
@@ -36,7 +38,7 @@ def read_texts(file: Path, texts: LabelledTexts, problems: Problems) -> Iterator
     Raises `DataError` if the first record lacks a required column, or, naming the record, if a label is not one of
     `texts.labels` or a value is not text.
     """
-    yield from texts_of(file, records(file, texts.without_header), texts, problems)
+    yield from texts_of(file, records(file, texts.without_header, texts.numbered), texts, problems)
 
 
 def texts_of(file: Path, some: Iterable[Record], texts: LabelledTexts, problems: Problems) -> Iterator[Text]:
@@ -44,25 +46,55 @@ def texts_of(file: Path, some: Iterable[Record], texts: LabelledTexts, problems:
     columns: Columns | None = None
     for place, record in some:
         columns = columns or columns_of(file, record, texts)
-        values = [record.get(name) for name in columns.names[:-1]]
-        if any(value is None for value in values) or columns.label not in record:
+        values = [record.get(name) for name in columns.texts]
+        of_labels = columns.labels or (columns.label,)
+        if any(value is None for value in values) or any(name not in record for name in of_labels):
             problems.add("texts that lack a column", str(place))
-        elif is_missing(record[columns.label], texts.labels):
+        elif any(is_missing(record[name], texts, bool(columns.labels)) for name in of_labels):
             problems.add("texts without a label", str(place))
         else:
             for value in values:
                 if not isinstance(value, str):
                     raise DataError(f"{file}: {place} has {str(value)[:40]!r} where a text is expected. Correct it.")
             first, second = values if columns.second else (values[0], "")
-            yield Text(str(first), str(second), label_of(record[columns.label], texts, f"{file}: {place}"))
+            yield Text(str(first), str(second), _label(record, columns, texts, f"{file}: {place}"))
 
 
-def is_missing(value: Any, labels: Sequence[str]) -> bool:
-    """Whether a file's label `value` means that the record has none."""
-    if len(labels) == 1:
+def is_missing(value: Any, texts: LabelledTexts, marks: bool = False) -> bool:
+    """Whether a file's label `value` means that the record has not been labelled; `marks`: its column is one of 0 and
+    1 for a single label."""
+    if len(texts.labels) == 1:
         return value in NO_LABEL
+    if marks:
+        return value in _NO_CLASS
+    if texts.several:
+        # Empty text, or an empty list, says that none of the labels fits.
+        return value in _NO_CLASS and value != ""
     # A class may have a name that elsewhere means "no label".
-    return value in _NO_CLASS and str(value) not in labels
+    return value in _NO_CLASS and str(value) not in texts.labels
+
+
+def _label(record: Mapping[str, Any], columns: Columns, texts: LabelledTexts, place: str) -> float | tuple[int, ...]:
+    """The label of a record, or the numbers of its labels."""
+    if columns.labels:
+        return tuple(
+            number for number, name in enumerate(columns.labels) if _is_set(record[name], f"{place}, column {name!r},")
+        )
+    value = record[columns.label]
+    if not texts.several:
+        return label_of(value, texts, place)
+    parts = divide(value, lambda part: _number(part, texts.labels) is not None)
+    return tuple(sorted({int(label_of(part, texts, place)) for part in parts}))
+
+
+def _is_set(value: Any, place: str) -> bool:
+    """Whether a column of 0 and 1 has a 1."""
+    if (text := str(value).strip().lower()) in _YES_AND_NO:
+        return _YES_AND_NO[text]
+    raise DataError(
+        f"{place} has {text[:40]!r} where 1 (the text has this label) or 0 is expected. Correct it, or name the column "
+        "of the labels (train.objective.label)."
+    )
 
 
 def label_of(value: Any, texts: LabelledTexts, place: str) -> float:
@@ -83,17 +115,29 @@ def label_of(value: Any, texts: LabelledTexts, place: str) -> float:
             )
         return number
     text = str(value)
-    if text in labels:
-        return float(labels.index(text))
-    numbered = not any(_WHOLE.fullmatch(label) for label in labels)
-    # Limited to the length of a class number: Python refuses to parse thousands of digits.
-    if numbered and len(text) < 10 and text.isascii() and text.isdigit() and int(text) < len(labels):
-        return float(text)
+    if (found := _number(text, labels)) is not None:
+        return float(found)
+    numbered = _are_numbered(labels)
     known = ", ".join(f"{number} {label}" if numbered else label for number, label in enumerate(labels))
     raise DataError(
         f"{place} has the label {text[:40]!r}, which is not one of the classes ({known}). Correct it, or define other "
         "classes (train.objective.labels, or another task)."
     )
+
+
+def _number(text: str, labels: Sequence[str]) -> int | None:
+    """The number of the class of that name or number; None if there is no such class."""
+    if text in labels:
+        return labels.index(text)
+    # Limited to the length of a class number: Python refuses to parse thousands of digits.
+    if _are_numbered(labels) and len(text) < 10 and text.isascii() and text.isdigit() and int(text) < len(labels):
+        return int(text)
+    return None
+
+
+def _are_numbered(labels: Sequence[str]) -> bool:
+    """Whether class numbers are accepted beside names."""
+    return not any(_WHOLE.fullmatch(label) for label in labels)
 
 
 def columns_of(file: Path, names: Collection[str], texts: LabelledTexts) -> Columns:

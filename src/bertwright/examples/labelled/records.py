@@ -31,49 +31,60 @@ _WHOLE = 2**28
 """Maximum size of a .json, which is read into memory at once (bytes)."""
 _MAX_CELL = 2**25
 """Maximum size of a cell of a .csv (characters); without a limit, a missing quotation mark fills memory."""
+TABLES = (".tsv", ".csv")
+"""The suffixes of files whose first row may be a header or data."""
 
 
-def records(file: Path, without_header: Sequence[str] = ()) -> Iterator[Record]:
+def records(file: Path, without_header: Sequence[str] = (), numbered: bool = False) -> Iterator[Record]:
     """Yield the records of a file, whose format is determined by its suffix (`config.SUFFIXES`).
 
-    `without_header` names the columns of a .tsv that has no header. Raises `DataError` naming the file, and where
+    `without_header` names the columns of a .tsv that has no header; if `numbered`, the first row of a table is data,
+    and the names of the columns are their numbers from 1. Raises `DataError` naming the file, and where
     possible the line, that cannot be read, and `MissingExtraError` for a .parquet without pyarrow.
     """
     with reading(file):
-        if file.suffix == ".tsv":
-            yield from _tsv(file, without_header)
+        if file.suffix in TABLES:
+            rows = _tsv(file) if file.suffix == ".tsv" else _csv(file)
+            yield from _named(rows, without_header if file.suffix == ".tsv" else (), numbered)
         else:
             yield from _READERS[file.suffix](file)
 
 
-def _tsv(file: Path, without_header: Sequence[str]) -> Iterator[Record]:
-    """GLUE's layout: cells are separated by tabs only, and quotation marks have no special meaning."""
+def _named(rows: Iterator[tuple[int, list[str]]], without_header: Sequence[str], numbered: bool) -> Iterator[Record]:
+    """Yield the rows of a table, given with the numbers of their lines, as records."""
     names: Sequence[str] | None = None
+    for number, cells in rows:
+        if names is None:
+            if numbered:
+                names = [str(column) for column in range(1, len(cells) + 1)]
+            else:
+                # The first row is data if it lacks a name that a header of this file would contain.
+                names = without_header if without_header and without_header[-1] not in cells else cells
+            if names is cells:
+                continue
+        yield Place("line", number), dict(zip(names, cells, strict=False))
+
+
+def _tsv(file: Path) -> Iterator[tuple[int, list[str]]]:
+    """GLUE's layout: cells are separated by tabs only, and quotation marks have no special meaning."""
     # Lines end only at line feeds: texts contain other characters that some readers treat as line ends.
     with file.open(encoding="utf-8-sig", newline="\n") as lines:
         for number, line in enumerate(lines, 1):
-            cells = line.rstrip("\r\n").split("\t")
-            if names is None:
-                # The first row is data if it lacks a name that a header of this file would contain.
-                names = without_header if without_header and without_header[-1] not in cells else cells
-                if names is cells:
-                    continue
-            yield Place("line", number), dict(zip(names, cells, strict=False))
+            yield number, line.rstrip("\r\n").split("\t")
 
 
-def _csv(file: Path) -> Iterator[Record]:
+def _csv(file: Path) -> Iterator[tuple[int, list[str]]]:
     """Cells are separated by commas or, as spreadsheets write where a comma is the decimal sign, by semicolons."""
     with large_cells(), file.open(encoding="utf-8-sig", newline="") as lines:
         header = lines.readline(_MAX_CELL)
         lines.seek(0)
-        reader = csv.DictReader(lines, strict=True, delimiter=delimiter_of(header))
+        reader = csv.reader(lines, strict=True, delimiter=delimiter_of(header))
         try:
             for row in reader:
-                # Cells beyond those of the header are below the name None.
-                cells = {key: value for key, value in row.items() if value is not None and key is not None}
-                yield Place("line", reader.line_num), cells
+                if row:  # a blank line has no cells
+                    yield reader.line_num, row
         except csv.Error as error:
-            place = f"{file}, line {reader.reader.line_num:,}"
+            place = f"{file}, line {reader.line_num:,}"
             if "field limit" in str(error):
                 raise DataError(
                     f"{place}: a cell has more than {_MAX_CELL:,} characters. Close its quotation mark if that is "
@@ -199,7 +210,6 @@ def _without_surrogates(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 _READERS: Mapping[str, Callable[[Path], Iterator[Record]]] = {
-    ".csv": _csv,
     ".jsonl": _jsonl,
     ".json": _json,
     ".parquet": _parquet,

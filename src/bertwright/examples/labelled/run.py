@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import DataError
@@ -13,7 +14,7 @@ from bertwright.core.stage_context import StageContext
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet
 from bertwright.examples.example_set import Ids
 from bertwright.examples.information import TELLING
-from bertwright.examples.labelled.data import Labelled
+from bertwright.examples.labelled.data import NO_LABELS, Labelled, commonest_labels
 from bertwright.examples.labelled.files import TextFiles
 from bertwright.examples.labelled.read import Text
 from bertwright.examples.own_examples import Kind, build_own
@@ -44,16 +45,32 @@ class LabelledKind(Kind[TextFiles, Labelled]):
             flat, lengths = tokenizer.encode_texts(some)
             tokens.append(flat.astype(dtype))
             counts.append(lengths.reshape(-1, 2).astype(np.uint32))
-        of_texts, labels = np.concatenate(counts), np.array([text.label for text in examples], np.float32)
-        return Labelled(np.concatenate(tokens), of_texts[:, 0], of_texts[:, 1], labels)
+        of_texts = np.concatenate(counts)
+        return Labelled(np.concatenate(tokens), of_texts[:, 0], of_texts[:, 1], self._labels(examples))
+
+    def _labels(self, examples: Sequence[Text]) -> NDArray[np.float32]:
+        """As `Labelled.labels`."""
+        if not self.files.described.several:
+            return np.array([text.label for text in examples], np.float32)
+        labels = np.zeros((len(examples), len(self.files.labels)), np.float32)
+        for row, text in zip(labels, examples, strict=True):
+            row[list(text.label)] = 1  # type: ignore[arg-type]
+        return labels.reshape(-1)
 
     def classes(self, columns: Labelled) -> Ids:
         """As `Kind.classes`, [labels]."""
         number = len(self.files.labels)
+        if self.files.described.several:
+            counts: Ids = columns.label_rows.sum(0, dtype=np.int64)
+            return counts
         return np.bincount(columns.labels.astype(np.int64), minlength=number) if number > 1 else np.zeros(0, np.int64)
 
     def baseline(self, train: Labelled, heldout: Labelled) -> dict[str, Any]:
         """As `Kind.baseline`; of numbers, the mean of the training labels."""
+        if self.files.described.several:
+            commonest, share = commonest_labels(train, heldout)
+            names = [name for name, has in zip(self.files.labels, commonest, strict=True) if has]
+            return {"majority": share, "majority_label": ", ".join(names) or NO_LABELS}
         if len(self.files.labels) > 1:
             return super().baseline(train, heldout)
         mean = train.labels.mean(dtype=np.float64)
@@ -61,11 +78,13 @@ class LabelledKind(Kind[TextFiles, Labelled]):
 
     def check(self, train: Labelled, heldout: Labelled, data: ImportedData) -> None:
         """As `Kind.check`: if all texts have the same label, a network learns only to repeat it."""
-        first = train.labels[0]
-        if len(train) < TELLING or (train.labels != first).any():
+        if len(train) < TELLING or not _all_alike(train):
             return
-        labels = self.files.labels
-        label = f"the number {first:g}" if len(labels) == 1 else labels[int(first)]
+        labels, first = self.files.labels, train.labels[0]
+        if self.files.described.several:
+            label = ", ".join(name for name, has in zip(labels, train.label_rows[0], strict=True) if has) or NO_LABELS
+        else:
+            label = f"the number {first:g}" if len(labels) == 1 else labels[int(first)]
         raise DataError(
             f"{data.key}.data: {data.path}: all {len(train):,} training texts have the label {label}, so there is "
             "nothing to learn. Give texts with other labels, too, or another column (train.objective.label)."
@@ -73,5 +92,11 @@ class LabelledKind(Kind[TextFiles, Labelled]):
 
     def warnings(self, heldout: Labelled) -> Iterator[str]:
         """As `Kind.warnings`."""
-        if len(heldout) >= TELLING and (heldout.labels == heldout.labels[0]).all():
+        if len(heldout) >= TELLING and _all_alike(heldout):
             yield "all held-out texts have the same label, so a constant answer gets the best score"
+
+
+def _all_alike(columns: Labelled) -> bool:
+    """Whether all texts have the same label, or the same labels."""
+    rows = columns.label_rows
+    return bool((rows == rows[0]).all())

@@ -50,7 +50,7 @@ def text_sizes(file: Path, texts: LabelledTexts) -> TextSizes:
 def _of_records(file: Path, texts: LabelledTexts) -> TextSizes:
     # A .json is a single value, which is always parsed whole; an .arrow has no lines to measure.
     most = None if file.suffix in (".json", ".arrow") else SAMPLE
-    some = list(islice(records(file, texts.without_header), most))
+    some = list(islice(records(file, texts.without_header, texts.numbered), most))
     found = texts_of(file, some, texts, Problems())
     read = np.array([len(first.encode()) + len(second.encode()) for first, second, _ in found], np.int64)
     longest = int(read.max(initial=0))
@@ -82,9 +82,11 @@ def _of_columns(file: Path, texts: LabelledTexts) -> TextSizes:
 
 def _of_batch(file: Path, batch: Any, columns: Columns, texts: LabelledTexts) -> NDArray[np.int64]:
     """[N] bytes of the texts of a `RecordBatch` that have a label."""
-    kept = np.array([not is_missing(value, texts.labels) for value in batch[columns.label].to_pylist()], np.bool_)
+    kept = np.ones(batch.num_rows, np.bool_)
+    for name in columns.labels or (columns.label,):
+        kept &= [not is_missing(value, texts, bool(columns.labels)) for value in batch[name].to_pylist()]
     sizes = np.zeros(batch.num_rows, np.int64)
-    for name in columns.names[:-1]:
+    for name in columns.texts:
         if batch[name].null_count:
             kept &= [value is not None for value in batch[name].to_pylist()]
         sizes += _bytes(file, batch[name])

@@ -141,24 +141,29 @@ def _pattern(name: str) -> tuple[str, str, str]:
 TASKS: Mapping[Head, str] = MappingProxyType(
     {
         "sequence": "SequenceClassification",
+        "several": "SequenceClassification",
         "token": "TokenClassification",
         "span": "QuestionAnswering",
         "choice": "MultipleChoice",
     }
 )
 """The ends of the names of transformers' classes with a classifier."""
+SEVERAL = "multi_label_classification"
+"""The `problem_type` of transformers' configurations of the head `several`."""
 
 
 def classes(labels: Labels, head: Head) -> Mapping[str, Any]:
     """Return the keys of config.json that name the classes and say how to interpret their logits."""
-    if head not in ("sequence", "token"):
+    if head not in ("sequence", "several", "token"):
         return {}
     named = {
         "id2label": {str(number): label for number, label in enumerate(labels)},
         "label2id": {label: number for number, label in enumerate(labels)},
     }
-    problem = "regression" if len(labels) == 1 else "single_label_classification"
-    return {**named, "problem_type": problem} if head == "sequence" else named
+    if head == "token":
+        return named
+    one = "regression" if len(labels) == 1 else "single_label_classification"
+    return {**named, "problem_type": SEVERAL if head == "several" else one}
 
 
 def of_task(names: Names, task: str) -> Names:

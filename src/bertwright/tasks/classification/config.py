@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class ClassificationConfig(TaskSettings):
-    """Predicts a class, or a number, for each text or pair of texts (Devlin et al. 2019 §4.1) in the data of the
-    phases; starts from random weights, or from the pre-trained network named by `train.init_from`."""
+    """Predicts a class, several labels, or a number, for each text or pair of texts (Devlin et al. 2019 §4.1) in the
+    data of the phases; starts from random weights, or from the pre-trained network named by `train.init_from`."""
 
     kind: Literal["classification"] = "classification"
     """Names this objective."""
@@ -30,7 +30,10 @@ class ClassificationConfig(TaskSettings):
     pair: str = ""
     """Column or key of the second text; empty: texts are single."""
     label: str = "label"
-    """Column or key of the label."""
+    """Column or key of the label; empty, if `several` is set: each label has a column of its own name, with 0 and 1."""
+    several: bool = False
+    """Whether a text has any number of the labels, also none: the column has a list, or text with `,`, `;` or `|`
+    between labels."""
 
     @model_validator(mode="after")
     def _of_glue_or_of_ones_own(self) -> Self:
@@ -41,8 +44,13 @@ class ClassificationConfig(TaskSettings):
             )
         fields = type(self).model_fields
         # A setting without effect is rejected, not ignored.
-        if self.task and (set_too := [n for n in ("text", "pair", "label") if getattr(self, n) != fields[n].default]):
+        own = ("text", "pair", "label", "several")
+        if self.task and (set_too := [name for name in own if getattr(self, name) != fields[name].default]):
             raise ValueError(f"task {self.task} defines its columns: leave out {', '.join(set_too)}")
+        if self.several and len(self.labels) == 1:
+            raise ValueError(f"several needs at least two labels; got {list(self.labels)}")
+        if not self.label and not self.several:
+            raise ValueError("label is empty, which is for several=true: give the column of the label")
         if len(set(self.labels)) < len(self.labels):
             raise ValueError(f"labels {list(self.labels)} contain a class twice")
         return self
@@ -50,8 +58,10 @@ class ClassificationConfig(TaskSettings):
     @property
     def files(self) -> TextFiles:
         """As `TaskSettings.files`."""
-        columns = Columns(self.label, self.text, self.pair)
-        return TextFiles(glue(self.task) if self.task else LabelledTexts(self.labels, (columns,)))
+        if self.task:
+            return TextFiles(glue(self.task))
+        columns = Columns(self.label, self.text, self.pair, () if self.label else self.labels)
+        return TextFiles(LabelledTexts(self.labels, (columns,), several=self.several))
 
     def next_sentence(self, pairs: bool) -> bool:
         """As `TaskSettings.next_sentence`: a classifier replaces the pre-training heads."""
@@ -59,4 +69,4 @@ class ClassificationConfig(TaskSettings):
 
     def network(self, model: ModelConfig, entries: int, pairs: bool) -> NetworkConfig:
         """As `TaskSettings.network`: with a classifier in place of the pre-training heads."""
-        return model.resolve(entries, False, self.files.labels)
+        return model.resolve(entries, False, self.files.labels, "several" if self.several else "sequence")

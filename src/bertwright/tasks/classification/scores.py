@@ -1,33 +1,39 @@
-"""The scores of a classifier on the held-out texts, with constant-answer baselines, and its answers to some texts.
+"""The scores of a classifier on the held-out texts, with constant-answer baselines, its answers to some texts, and its
+worst errors.
 
-The scores of GLUE (Wang et al. 2019 table 1), in float64: accuracy, F1 and Matthews' correlation for classes,
-Pearson's and Spearman's correlation for numbers. Undefined scores (a constant has no correlation) are None.
+Names carry shapes: N texts, C classes or labels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from bertwright.core import rng
 from bertwright.core.artifact import Artifact
 from bertwright.core.json_values import json_number
-from bertwright.core.log import SILENT
 from bertwright.examples.columns import FOLDER
-from bertwright.examples.example_set import Selection
-from bertwright.examples.labelled.data import Labelled, LabelledExamples
+from bertwright.examples.labelled.data import NO_LABELS, Labelled, LabelledExamples, commonest_labels
 from bertwright.examples.loader import Heldout
 from bertwright.examples.shuffle import Permutation
 from bertwright.model.classifier import Classifier
 from bertwright.model.model import Model
+from bertwright.tasks import confusions
+from bertwright.tasks.classification.class_scores import (
+    Numbers,
+    frequent_labels,
+    of_classes,
+    of_labels,
+    score_logits,
+)
 from bertwright.tasks.classification.verdict import BASELINES, CLASSIFIER_SCORES, by_chance
 from bertwright.tasks.objective import outputs
 from bertwright.tasks.pretraining.scores import readable
-from bertwright.tasks.task import Evaluation, HeldOut, Scoring
+from bertwright.tasks.task import ERRORS, Evaluation, HeldOut, Scoring
 from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
 
 BEST = 5
@@ -38,14 +44,17 @@ def evaluate(model: Model, heldout: HeldOut, settings: Scoring) -> Evaluation:
     assert isinstance(model, Classifier)
     examples = heldout.verified(f"{FOLDER}/")
     texts = LabelledExamples.open(examples, "heldout", heldout.length, heldout.vocab)
-    batches = list(Heldout.evenly(texts, settings.max_sequences or None).batches(settings.batch))
+    chosen = Heldout.evenly(texts, settings.max_sequences or None)
+    batches = list(chosen.batches(settings.batch))
     right = np.concatenate([batch.sequence_labels for batch in batches])
-    scores = scores_of(np.concatenate(list(outputs(model, batches, heldout.log))), right, examples)
+    logits_NC = np.concatenate(list(outputs(model, batches, heldout.log)))
+    scores = scores_of(logits_NC, right, examples)
     scores = {name: json_number(value) if isinstance(value, float) else value for name, value in scores.items()}
     scores["untrained"] = by_chance(scores)
-    shown = list(some_answers(model, texts, settings.samples, load_tokenizer(heldout.vocab)))
+    answers = Answers(logits_NC, right, chosen.rows, texts, model.config.labels, load_tokenizer(heldout.vocab))
     summary = f"{', '.join(_beside_baselines(scores))} on {scores['sequences']:,} held-out texts"
-    return Evaluation(scores, shown, summary)
+    errors = list(answers.worst(ERRORS if settings.samples else 0))
+    return Evaluation(scores, list(answers.some(settings.samples)), summary, errors)
 
 
 def _beside_baselines(scores: Mapping[str, Any]) -> Iterator[str]:
@@ -56,112 +65,170 @@ def _beside_baselines(scores: Mapping[str, Any]) -> Iterator[str]:
             yield f"{title} {'undefined' if value is None else f'{value:.4f}'} (constant answer {baseline:.4f})"
 
 
-def scores_of(logits: NDArray[np.float64], right: NDArray[Any], examples: Artifact) -> dict[str, Any]:
-    """The scores of logits [N, C] against the labels `right` [N], with baselines from the training labels.
+def scores_of(logits_NC: Numbers, right: NDArray[Any], examples: Artifact) -> dict[str, Any]:
+    """The scores of logits against the labels `right` ([N], or [N, C] if a text may have several), with baselines from
+    the training labels.
 
     Also how often each class was answered, or the lowest and highest number. Accuracies and correlations are None, and
     answers to classes missing, if any logit is not finite.
     """
     counted: dict[str, Any] = {"sequences": len(right), "repeated": examples.counts["heldout"]["repeated"]}
-    finite = np.isfinite(logits).all()
-    if logits.shape[1] == 1:
-        numbers, wanted = logits[:, 0], right.astype(np.float64)
+    found = score_logits(logits_NC, right)
+    if right.ndim == 2:
+        return {**_of_several(logits_NC, right > 0, examples), **found, **counted}
+    if logits_NC.shape[1] == 1:
+        numbers, wanted = logits_NC[:, 0], right.astype(np.float64)
         seen = Labelled.open(examples, "train").labels.mean(dtype=np.float64)
         constant = float(np.square(wanted - seen).mean())
         losses = {"regression_loss": float(np.square(numbers - wanted).mean()), "constant_loss": constant}
         losses |= {"lowest": float(numbers.min()), "highest": float(numbers.max())}
-        scores = of_numbers(numbers, wanted)
-        return {**losses, **(scores if finite else dict.fromkeys(scores)), **counted}
-    classes = right.astype(np.int64)
-    shifted = logits - logits.max(1, keepdims=True)
-    log_p = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
-    loss = -float(log_p[np.arange(len(classes)), classes].mean())
+        return {**losses, **found, **counted}
+    return {**_of_classes(logits_NC, right.astype(np.int64), examples), **found, **counted}
+
+
+def _of_classes(logits_NC: Numbers, right: NDArray[np.int64], examples: Artifact) -> dict[str, Any]:
+    """The loss, the baselines, and what was answered in place of what."""
     # From the training labels: a guesser does not know the most common held-out class.
     labels, trained = examples.counts["labels"], np.array(examples.counts["train"]["classes"])
     commonest, frequencies = int(trained.argmax()), (trained + 1) / (trained + 1).sum()
-    always = of_classes(np.full_like(classes, commonest), classes, len(labels))
-    baseline = {
+    always = of_classes(np.full_like(right, commonest), right, len(labels))
+    found: dict[str, Any] = {
+        "classification_loss": float(losses_of(logits_NC, right).mean()),
         "majority": always["accuracy"],
         "majority_label": labels[commonest],
-        "majority_f1": always["f1"],
+        **{f"majority_{name}": always[name] for name in ("f1", "f1_weighted") if name in always},
         # One is added to every count, so that a class without training texts has a probability.
-        "frequency_loss": -float(np.log(frequencies)[classes].mean()),
+        "frequency_loss": -float(np.log(frequencies)[right].mean()),
     }
-    found = of_classes(logits.argmax(1), classes, len(labels))
-    if finite:
-        answered = np.bincount(logits.argmax(1), minlength=len(labels)).tolist()
-        counted["answered"] = dict(zip(labels, answered, strict=True))
-    # The argmax of NaN logits is the first class, which is sometimes correct.
-    found = found if finite else dict.fromkeys(found)
-    return {"classification_loss": loss, **found, **baseline, **counted}
+    if np.isfinite(logits_NC).all():
+        table_CC = confusions.confusion_matrix(logits_NC.argmax(1), right, len(labels))
+        found |= confusions.of_classes(table_CC, labels)
+    return found
 
 
-def some_answers(
-    model: Classifier, heldout: LabelledExamples, most: int, tokenizer: Tokenizer
-) -> Iterator[dict[str, Any]]:
-    """Up to `most` held-out texts in a fixed random order, each with its class and the model's probabilities of the
-    classes, best first; none if labels are numbers."""
-    labels, total = model.config.labels, len(heldout.labelled)
-    if not most or len(labels) == 1:
-        return
-    rows = Permutation(rng.key("evaluate", "texts"), total)(np.arange(min(total, most)))
-    logits_BC = torch.from_numpy(*outputs(model, [heldout.batch(Selection.of(rows))], SILENT))
-    best = logits_BC.softmax(-1).topk(min(BEST, len(labels)))
-    texts = heldout.labelled.take(rows)
-    starts = np.cumsum(texts.lengths) - texts.lengths
-    for i, start in enumerate(starts.tolist()):
-        middle, end = start + int(texts.first[i]), start + int(texts.first[i]) + int(texts.second[i])
-        parts = [readable(tokenizer.decode(texts.tokens[a:b])) for a, b in ((start, middle), (middle, end))]
-        yield {
+def _of_several(logits_NC: Numbers, right_NC: NDArray[np.bool_], examples: Artifact) -> dict[str, Any]:
+    """The same of several labels; the constant answers are the set of labels that most training texts have, for the
+    accuracy, and the most frequent labels, for F1."""
+    labels, train = examples.counts["labels"], Labelled.open(examples, "train")
+    trained_NC = train.label_rows > 0
+    commonest, _ = commonest_labels(train, train)
+    frequent = frequent_labels(trained_NC)
+    always = of_labels(np.broadcast_to(frequent, right_NC.shape), right_NC)
+    # As for classes, but each label is counted by itself.
+    frequencies = (trained_NC.sum(0) + 1) / (len(train) + 2)
+    found: dict[str, Any] = {
+        "labels_loss": float(losses_of(logits_NC, right_NC.astype(np.float32)).mean()),
+        "majority": float((right_NC == (commonest > 0)).all(1).mean()),
+        "majority_label": names_of(commonest, labels),
+        "majority_f1_micro": always["f1_micro"],
+        "majority_f1_macro": always["f1_macro"],
+        "frequent": names_of(frequent, labels),
+        "frequency_loss": -float(np.where(right_NC, np.log(frequencies), np.log1p(-frequencies)).mean()),
+    }
+    if np.isfinite(logits_NC).all():
+        guessed_NC = logits_NC > 0
+        found |= confusions.of_several(guessed_NC, right_NC, labels)
+        found["answers"] = len(np.unique(guessed_NC, axis=0))
+    return found
+
+
+def losses_of(logits_NC: Numbers, right: NDArray[Any]) -> Numbers:
+    """[N] the loss of each text: of its class [N], of its labels [N, C], or the squared error of its number."""
+    losses: Numbers
+    if right.ndim == 2:
+        losses = (np.logaddexp(0.0, logits_NC) - logits_NC * right).mean(1)
+    elif logits_NC.shape[1] == 1:
+        losses = np.square(logits_NC[:, 0] - right)
+    else:
+        shifted = logits_NC - logits_NC.max(1, keepdims=True)
+        log_p = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
+        losses = -log_p[np.arange(len(right)), right.astype(np.int64)]
+    return losses
+
+
+def names_of(marks: Sequence[Any] | NDArray[Any], labels: Sequence[str]) -> str:
+    """The names of the labels that a text has, from its marks [C]."""
+    return ", ".join(name for name, has in zip(labels, marks, strict=True) if has) or NO_LABELS
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers to the held-out texts, to be shown."""
+
+    logits_NC: Numbers
+    """[N, C]"""
+    right: NDArray[Any]
+    """[N], or [N, C] if a text may have several labels."""
+    rows: NDArray[np.int64]
+    """[N] index of each text in `texts`."""
+    texts: LabelledExamples
+    labels: Sequence[str]
+    tokenizer: Tokenizer
+
+    def some(self, most: int) -> Iterator[dict[str, Any]]:
+        """Up to `most` texts in a fixed random order, each with what is right and the model's probabilities of the
+        classes or labels, best first; none if labels are numbers."""
+        if not most or len(self.labels) == 1 or not np.isfinite(self.logits_NC).all():
+            return
+        total = len(self.texts.labelled)
+        order = Permutation(rng.key("evaluate", "texts"), total)(np.arange(total))
+        place = {row: number for number, row in enumerate(self.rows.tolist())}
+        scored = [place[row] for row in order.tolist() if row in place]
+        yield from (self._shown(number) for number in scored[:most])
+
+    def worst(self, most: int) -> Iterator[dict[str, Any]]:
+        """Up to `most` of the wrong answers, those with the highest loss first; of numbers, those farthest off."""
+        if not np.isfinite(self.logits_NC).all():
+            return
+        losses = losses_of(self.logits_NC, self.right)
+        wrong = np.flatnonzero(self._wrong())
+        for number in wrong[np.argsort(-losses[wrong], kind="stable")][:most].tolist():
+            answer = {"answer": self._answer(number), "loss": float(losses[number])}
+            yield {**self._shown(number), **answer}
+
+    def _wrong(self) -> NDArray[np.bool_]:
+        if self.right.ndim == 2:
+            wrong: NDArray[np.bool_] = ((self.logits_NC > 0) != (self.right > 0)).any(1)
+        elif len(self.labels) == 1:
+            wrong = np.ones(len(self.right), np.bool_)
+        else:
+            wrong = self.logits_NC.argmax(1) != self.right
+        return wrong
+
+    def _answer(self, number: int) -> str:
+        if self.right.ndim == 2:
+            return names_of(self.logits_NC[number] > 0, self.labels)
+        if len(self.labels) == 1:
+            return f"{self.logits_NC[number, 0]:.4g}"
+        return self.labels[int(self.logits_NC[number].argmax())]
+
+    def _shown(self, number: int) -> dict[str, Any]:
+        right = self.right[number]
+        if self.right.ndim == 2:
+            gold = names_of(right, self.labels)
+        else:
+            gold = f"{right:.4g}" if len(self.labels) == 1 else self.labels[int(right)]
+        return {
             "source": "held-out",
-            "text": " | ".join(parts if heldout.pairs else parts[:1]),
-            "gold": labels[int(texts.labels[i])],
-            "top": [
-                {"token": labels[number], "probability": p}
-                for p, number in zip(best.values[i].tolist(), best.indices[i].tolist(), strict=True)
-            ],
+            "text": self._text(int(self.rows[number])),
+            "gold": gold,
+            "top": self._top(number),
         }
 
+    def _top(self, number: int) -> list[dict[str, Any]]:
+        logits_C = self.logits_NC[number]
+        if len(self.labels) == 1:
+            return []
+        if self.right.ndim == 2:
+            chances = np.exp(-np.logaddexp(0.0, -logits_C))
+        else:
+            chances = np.exp(logits_C - logits_C.max())
+            chances /= chances.sum()
+        best = np.argsort(-chances, kind="stable")[:BEST].tolist()
+        return [{"token": self.labels[label], "probability": float(chances[label])} for label in best]
 
-Classes = NDArray[np.int64]
-Numbers = NDArray[np.float64]
-
-
-def of_classes(guessed: Classes, right: Classes, classes: int) -> dict[str, float | None]:
-    """`accuracy`, `f1` and `matthews` of guesses [N] against correct classes [N].
-
-    With two classes `f1` is that of class 1, as in GLUE; with more it is the mean over the classes, and `matthews` is
-    Gorodkin's R_K.
-    """
-    table = np.zeros((classes, classes), np.float64)
-    np.add.at(table, (right, guessed), 1)
-    hits, of_right, of_guessed = np.diag(table), table.sum(1), table.sum(0)
-    both = of_right + of_guessed
-    # Classes that were neither guessed nor present are left out of the mean.
-    f1 = 2 * hits[both > 0] / both[both > 0] if classes > 2 else 2 * hits[1:] / np.maximum(both[1:], 1)
-    total = table.sum()
-    spread = np.sqrt(total**2 - of_guessed @ of_guessed) * np.sqrt(total**2 - of_right @ of_right)
-    matthews = float((hits.sum() * total - of_right @ of_guessed) / spread) if spread else None
-    return {"accuracy": float(hits.sum() / total), "f1": float(f1.mean()), "matthews": matthews}
-
-
-def of_numbers(answered: Numbers, right: Numbers) -> dict[str, float | None]:
-    """`pearson` and `spearman` of answers [N] against correct numbers [N]."""
-    return {"pearson": _correlation(answered, right), "spearman": _correlation(_ranks(answered), _ranks(right))}
-
-
-def _correlation(x: Numbers, y: Numbers) -> float | None:
-    # Not detected by the spread: the mean of a constant is rounded, so its deviations may differ from 0.
-    if x.min() == x.max() or y.min() == y.max():
-        return None
-    x, y = x - x.mean(), y - y.mean()
-    spread = float(np.sqrt((x @ x) * (y @ y)))
-    return float(x @ y) / spread if spread else None
-
-
-def _ranks(values: Numbers) -> Numbers:
-    """[N] ranks from 1; equal values share the mean of their ranks."""
-    _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = np.cumsum(counts)
-    ranks: Numbers = (ends - (counts - 1) / 2)[group]
-    return ranks
+    def _text(self, row: int) -> str:
+        text = self.texts.labelled.take(np.array([row]))
+        middle = int(text.first[0])
+        parts = [text.tokens[:middle], *([text.tokens[middle:]] if self.texts.pairs else [])]
+        return " | ".join(readable(self.tokenizer.decode(part)) for part in parts)

@@ -17,14 +17,24 @@ from bertwright.tasks.classification.verdict import (
     one_answer,
     short,
     verdict_on_classes,
+    verdict_on_labels,
     verdict_on_numbers,
 )
 from bertwright.tasks.section import Rows, Run, Score, TaskSection, points
+from bertwright.tasks.tables import confusion_tables
 
+_OF_LABELS = ("f1_micro", "f1_macro")
+"""The scores whose constant answer is the most frequent labels."""
+_LOSSES = {
+    "classification_loss": "loss (nats)",
+    "labels_loss": "loss of labels (nats)",
+    "regression_loss": "mean squared error",
+}
 _TAKEN = {
-    "classification_loss": "classification_loss",
+    **{name: name for name in _LOSSES},
     "classification_accuracy": "accuracy",
-    "regression_loss": "regression_loss",
+    "labels_accuracy": "accuracy",
+    **{name: name for name in CLASSIFIER_SCORES},
 }
 """The scores that training takes: name in the metrics rows -> name of the score."""
 
@@ -34,10 +44,14 @@ class ClassificationSection(TaskSection):
 
     compared: ClassVar[Sequence[Score]] = (
         Score("classification_loss", "loss of classes (nats)", min),
+        Score("labels_loss", "loss of labels (nats)", min),
         Score("regression_loss", "mean squared error", min),
         *(Score(key, title, max) for key, title in CLASSIFIER_SCORES.items()),
         Score("majority", "accuracy of the commonest class"),
         Score("majority_f1", "F1 of the commonest class"),
+        Score("majority_f1_weighted", "F1 of the commonest class, weighted"),
+        Score("majority_f1_micro", "F1 of the most frequent labels (micro)"),
+        Score("majority_f1_macro", "F1 of the most frequent labels (macro)"),
         Score("frequency_loss", "loss of class frequencies alone (nats)"),
         Score("constant_loss", "squared error of training's mean"),
     )
@@ -53,8 +67,11 @@ class ClassificationSection(TaskSection):
 
     def name(self, network: str, counts: Mapping[str, Any]) -> str:
         """As `TaskSection.name`."""
-        one = len(self._labels) == 1
-        what = f"predicts “{short(self._labels[0])}”" if one else f"tells {listed(self._labels)} apart"
+        if self._texts.several:
+            what = f"finds {listed(self._labels)}"
+        else:
+            one = len(self._labels) == 1
+            what = f"predicts “{short(self._labels[0])}”" if one else f"tells {listed(self._labels)} apart"
         return f"{network} that {what}, {'fine-tuned' if counts.get('init') else 'trained'}"
 
     def trained_on(self) -> str:
@@ -63,6 +80,8 @@ class ClassificationSection(TaskSection):
 
     def verdict(self, scores: Mapping[str, Any]) -> str:
         """As `TaskSection.verdict`."""
+        if "labels_loss" in scores:
+            return " ".join(verdict_on_labels(scores))
         if "regression_loss" in scores:
             return " ".join(verdict_on_numbers(scores))
         if "classification_loss" in scores or "accuracy" in scores:
@@ -88,7 +107,7 @@ class ClassificationSection(TaskSection):
 
     def summary(self, scores: Mapping[str, Any]) -> dict[str, Any]:
         """As `TaskSection.summary`, with the classes."""
-        names = (*(score.key for score in self.compared), "majority_label", "answered", "repeated")
+        names = (*(score.key for score in self.compared), "majority_label", "frequent", "answered", "repeated")
         return {"labels": list(self._labels), **{name: scores[name] for name in names if name in scores}}
 
     def cards(self, run: Run) -> list[tuple[str, str, str]]:
@@ -107,13 +126,16 @@ class ClassificationSection(TaskSection):
 
     def curves(self, rows: Rows, scores: Mapping[str, Any], boundaries: Sequence[float]) -> list[Chart]:
         """As `TaskSection.curves`, with the scores of a constant answer."""
-        term = "regression" if any("regression_loss" in row for row in rows) else "classification"
+        named = (term for term in ("regression", "labels") if any(f"{term}_loss" in row for row in rows))
+        term = next(named, "classification")
         label = "squared error" if term == "regression" else "loss (nats)"
         about = "How far the numbers are from the labels." if term == "regression" else "How surprised the model is."
         loss = Chart("Loss", label, about, (), "{:.3g}".format, boundaries=boundaries)
         charts = [_drawn(loss, rows, f"{term}_loss", scores.get(BASELINES[f"{term}_loss"]))]
-        if term == "classification":
+        if term != "regression":
             about = "How often the likeliest class is the right one."
+            if term == "labels":
+                about = "Share of the texts whose labels are all right, above a probability of 0.5."
             accuracy = Chart("Accuracy", "accuracy", about, (), percent, boundaries=boundaries)
             charts.append(_drawn(accuracy, rows, f"{term}_accuracy", scores.get("majority")))
         return charts
@@ -124,6 +146,11 @@ class ClassificationSection(TaskSection):
 
     def about_answers(self) -> str:
         """As `TaskSection.about_answers`."""
+        if self._texts.several:
+            return (
+                "Held-out texts with their labels and the highest probabilities that the model gives; a label is "
+                "given above 0.5."
+            )
         return (
             "Held-out texts with their class and the probabilities that the model gives to the classes; the right "
             "class is in bold."
@@ -139,6 +166,7 @@ class ClassificationSection(TaskSection):
     def purpose(self) -> str:
         """As `TaskSection.purpose`."""
         does = "predict this number for" if len(self._labels) == 1 else "classify"
+        does = "label" if self._texts.several else does
         return f"To {does} texts like those that it was trained on."
 
     @property
@@ -146,6 +174,8 @@ class ClassificationSection(TaskSection):
         """As `TaskSection.limit`."""
         if len(self._labels) == 1:
             return ""
+        if self._texts.several:
+            return "It gives the labels whose probability is above 0.5; another threshold may fit better."
         return "It answers one of its classes to every text, also to a text that belongs to none of them."
 
     def holds(self, architecture: str, scores: Mapping[str, Any]) -> Content:
@@ -153,7 +183,12 @@ class ClassificationSection(TaskSection):
         if len(self._labels) == 1:
             return "The folder holds the encoder with a head that predicts a number, ", code(self._labels[0]), "."
         named = [(", " if index else "", code(label)) for index, label in enumerate(self._labels)]
-        return "The folder holds the encoder with a classifier of sequences: ", named, "."
+        what = (
+            "a classifier of sequences, which may have several labels"
+            if self._texts.several
+            else ("a classifier of sequences")
+        )
+        return f"The folder holds the encoder with {what}: ", named, "."
 
     def program(self, texts: Sequence[str]) -> list[str]:
         """As `TaskSection.program`."""
@@ -162,29 +197,37 @@ class ClassificationSection(TaskSection):
         given = f"{{'text': {first!r}, 'text_pair': {second!r}}}" if pairs else f"[{first!r}]"
         # Without it, some versions apply a sigmoid to a number.
         given += ', function_to_apply="none"' if len(self._labels) == 1 else ""
+        given += ", top_k=None" if self._texts.several else ""
         return [f"print(model({given}, truncation=True))"]
 
     def score_table(self, architecture: str, scores: Mapping[str, Any], counts: Mapping[str, Any]) -> Iterator[Element]:
         """As `TaskSection.score_table`."""
-        losses = {"classification_loss": "loss (nats)", "regression_loss": "mean squared error"}
         rows = []
-        for name, title in {**CLASSIFIER_SCORES, **losses}.items():
+        for name, title in {**CLASSIFIER_SCORES, **_LOSSES}.items():
             if name in scores:
                 value, baseline = scores[name], scores.get(BASELINES.get(name, ""), 0.0)
                 rows.append((title, "undefined" if value is None else f"{value:.4f}", f"{baseline:.4f}"))
         yield p(f"{scores['sequences']:,} texts that training never saw. The baseline is a constant answer.")
         yield plain_table(rows, ("score", "model", "baseline"))
-        if answered := scores.get("answered"):
-            yield p("How often each class was answered:")
-            yield plain_table([(code(label), f"{count:,}") for label, count in answered.items()], ("class", "texts"))
+
+    def tables(self, scores: Mapping[str, Any]) -> Iterator[Element]:
+        """As `TaskSection.tables`."""
+        yield from confusion_tables(scores, self._labels, "label" if self._texts.several else "class")
+
+
+def _constant(key: str, scores: Mapping[str, Any]) -> str:
+    """What a constant answer scores; "" if that was not taken."""
+    baseline = scores.get(BASELINES[key])
+    if baseline is None:  # scores taken during training have only that of accuracy
+        return ""
+    return f"always “{short(scores['frequent' if key in _OF_LABELS else 'majority_label'])}”: {percent(baseline)}"
 
 
 def _card(key: str, scores: Mapping[str, Any]) -> tuple[str, str]:
     """A score and its note: what a constant answer scores, or why the score is undefined."""
-    value, baseline = scores[key], scores.get(BASELINES.get(key, ""))
-    if key in ("accuracy", "f1"):
-        # Scores taken during training have no baseline of F1.
-        note = "" if baseline is None else f"always “{scores['majority_label']}”: {percent(baseline)}"
+    value = scores[key]
+    if value is not None and key not in ("matthews", "pearson", "spearman"):
+        note = _constant(key, scores)
         if key == "accuracy" and scores.get("repeated"):
             note += f"; {scores['repeated']:,} of the texts also occur in training"
         return percent(value), note

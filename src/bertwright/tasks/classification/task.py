@@ -59,7 +59,7 @@ class ClassificationTask:
         """As `Task.build`."""
         from bertwright.tasks.classification.objective import Classification
 
-        return Classification(len(model.config.labels))
+        return Classification(len(model.config.labels), self._settings.several)
 
     def evaluate(self, model: Model, heldout: HeldOut, settings: Scoring) -> Evaluation:
         """As `Task.evaluate`: scores of classes or numbers, with those of a constant answer."""

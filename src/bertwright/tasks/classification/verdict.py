@@ -18,6 +18,9 @@ from bertwright.examples.information import FEW_TEXTS
 CLASSIFIER_SCORES = {
     "accuracy": "accuracy",
     "f1": "F1",
+    "f1_weighted": "F1, weighted",
+    "f1_micro": "F1 of all labels (micro)",
+    "f1_macro": "F1, mean of the labels (macro)",
     "matthews": "Matthews' correlation",
     "pearson": "Pearson's correlation",
     "spearman": "Spearman's correlation",
@@ -27,6 +30,10 @@ CLASSIFIER_SCORES = {
 BASELINES = {
     "accuracy": "majority",
     "f1": "majority_f1",
+    "f1_weighted": "majority_f1_weighted",
+    "f1_micro": "majority_f1_micro",
+    "f1_macro": "majority_f1_macro",
+    "labels_loss": "frequency_loss",
     "classification_loss": "frequency_loss",
     "regression_loss": "constant_loss",
 }
@@ -39,6 +46,8 @@ _TOO_FEW = "The held-out texts are too few to judge the model"
 def one_answer(scores: Mapping[str, Any]) -> bool:
     """Whether a classifier with these scores gives the same answer to every text; numbers count as the same if they
     differ by less than 5 % of the deviation of the labels."""
+    if "answers" in scores:
+        return bool(scores["answers"] == 1)
     if answered := scores.get("answered"):
         return len([label for label, count in answered.items() if count]) == 1
     numbers = [scores.get(name) for name in ("lowest", "highest", "constant_loss")]
@@ -82,6 +91,32 @@ def verdict_on_classes(scores: Mapping[str, Any]) -> Iterator[str]:
     never = [label for label, count in answered.items() if not count]
     if never and len(never) < len(answered) - 1:
         yield f"It never answers {listed(never, 'or')}."
+    yield from _repeated(scores)
+
+
+def verdict_on_labels(scores: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the sentences on a model that gives each text any number of labels."""
+    f1, texts, constant = scores.get("f1_micro"), scores["sequences"], scores.get("majority_f1_micro")
+    if scores.get("labels_loss") is None or f1 is None:
+        yield "Not usable: its answers are not numbers (NaN)."
+        return
+    beside = "" if constant is None else f"; always answering “{short(scores['frequent'])}” has {percent(constant)}"
+    found = f"its F1 over the labels of {texts:,} held-out texts is {percent(f1)}{beside}"
+    if one_answer(scores):
+        yield f"The model has learned nothing: it gives every text the same labels; {found}."
+    elif texts < FEW_TEXTS:
+        yield f"{_TOO_FEW}: {found}."
+    elif by_chance(scores):
+        yield f"Chance explains the answers of the model, so it has learned nothing that can be shown: {found}."
+    elif constant is None:
+        yield f"{found[0].upper()}{found[1:]}."
+    elif f1 <= constant:
+        yield f"The model has learned something, but is no better than a constant answer: {found}."
+    else:
+        yield f"{_better((f1 - constant) / (1 - constant))}: {found}."
+    never = [label for label, count in scores.get("answered", {}).items() if not count]
+    if never and len(never) < len(scores["answered"]):
+        yield f"It never gives {listed(never, 'or')}."
     yield from _repeated(scores)
 
 

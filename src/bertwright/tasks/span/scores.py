@@ -19,7 +19,7 @@ from bertwright.model.model import Model
 from bertwright.tasks.span.answer import Read, guesses, read_answers, window_logits
 from bertwright.tasks.span.answer_scores import Answered, AnswerScores, best_threshold, score
 from bertwright.tasks.span.examples import NO_ANSWER, SpanExamples
-from bertwright.tasks.task import Evaluation, HeldOut, Scoring
+from bertwright.tasks.task import ERRORS, Evaluation, HeldOut, Scoring
 
 CONTEXT = 120
 """Characters shown on each side of an answer."""
@@ -38,7 +38,8 @@ def evaluate(model: Model, heldout: HeldOut, max_answer: int, settings: Scoring)
         "sequences": len(rows),
         "repeated": heldout.examples.counts["heldout"]["repeated"],
     }
-    losses = _losses(logits, np.concatenate([batch.sequence_labels for batch in batches]))
+    losses_W2 = _losses(logits, np.concatenate([batch.sequence_labels for batch in batches]))
+    losses = dict(zip(("start_loss", "end_loss"), losses_W2.mean(0).tolist(), strict=True))
     if not all(np.isfinite(each).all() for each in logits):
         undefined = dict.fromkeys((*losses, "exact", "f1"))
         return Evaluation({**undefined, **counted, "untrained": True}, [], "the answers are not numbers (NaN)")
@@ -57,8 +58,11 @@ def evaluate(model: Model, heldout: HeldOut, max_answer: int, settings: Scoring)
         (each["question"], text, read[number])
         for each, text, number in zip(asked, contexts, questions.tolist(), strict=True)
     ]
-    wrong = list(_wrong(answered, texts, threshold, settings.samples))
-    return Evaluation(scores, wrong, _summary(scores))
+    # The mean over the windows of its text.
+    owner_W = np.searchsorted(questions, examples.windows[rows, 0])
+    losses_N = np.bincount(owner_W, losses_W2.mean(1)) / np.bincount(owner_W)
+    wrong = list(_wrong(answered, texts, losses_N.tolist(), threshold, ERRORS if settings.samples else 0))
+    return Evaluation(scores, wrong[: settings.samples], _summary(scores), wrong)
 
 
 def _summary(scores: Mapping[str, Any]) -> str:
@@ -89,11 +93,9 @@ def _shares(found: AnswerScores) -> dict[str, float]:
     return {"exact": found.exact / 100, "f1": found.f1 / 100}
 
 
-def _losses(logits: Sequence[NDArray[np.float64]], labels: NDArray[np.int64]) -> dict[str, float]:
-    """Mean cross-entropy of the first and the last token; `labels` is [B, 2]."""
-    losses = np.array([_log_sum(each) - each[label, (0, 1)] for each, label in zip(logits, labels, strict=True)])
-    start, end = losses.mean(0).tolist()
-    return {"start_loss": start, "end_loss": end}
+def _losses(logits: Sequence[NDArray[np.float64]], labels: NDArray[np.int64]) -> NDArray[np.float64]:
+    """[W, 2] the cross-entropy of the first and the last token of each window; `labels` is [W, 2]."""
+    return np.array([_log_sum(each) - each[label, (0, 1)] for each, label in zip(logits, labels, strict=True)])
 
 
 def _log_sum(logits_T2: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -110,19 +112,25 @@ def _answered(read: Read, context: str, known: Sequence[str]) -> Answered:
 
 
 def _wrong(
-    answered: Sequence[Answered], texts: Sequence[tuple[str, str, Read]], threshold: float | None, most: int
+    answered: Sequence[Answered],
+    texts: Sequence[tuple[str, str, Read]],
+    losses: Sequence[float],
+    threshold: float | None,
+    most: int,
 ) -> Iterator[dict[str, Any]]:
-    """Yield the wrong answers of which the model is surest, those that share no word with a right one first."""
+    """Yield the wrong answers with the highest of the `losses`, those that share no word with a right one first."""
     f1_of = [score([each], threshold).f1 for each in answered]
     wrong = [number for number, each in enumerate(answered) if score([each], threshold).exact == 0]
-    sure = [abs(each.none_margin - (threshold or 0.0)) for each in answered]
-    for number in sorted(wrong, key=lambda number: (f1_of[number], -sure[number]))[:most]:
+    for number in sorted(wrong, key=lambda number: (f1_of[number], -losses[number]))[:most]:
         question, context, read = texts[number]
-        known = answered[number].known
+        given, known = answered[number], answered[number].known
+        none = threshold is not None and given.none_margin > threshold
         yield {
             "source": "held-out",
             "text": f"{question} | {_excerpt(context, read, known)}",
             "gold": known[0] if known else NO_ANSWER,
+            "answer": NO_ANSWER if none else given.text,
+            "loss": losses[number],
             "top": guesses(context, read, threshold),
         }
 

@@ -200,14 +200,18 @@ class SpanSection(TaskSection):
         )
         if "threshold" in scores:
             yield p(_of_threshold(scores["threshold"]))
+
+    def tables(self, scores: Mapping[str, Any]) -> Iterator[Element]:
+        """As `TaskSection.tables`: questions with and without an answer."""
+        if "threshold" in scores:
             parts = [("with an answer in the text", scores["has_answer"]), ("without", scores["no_answer"])]
             untuned = {"questions": scores["questions"], **{key: scores[f"{key}_no_threshold"] for key in _TITLES}}
-            yield plain_table(
+            yield table(
+                ("questions", "number", "exact match", "F1"),
                 [
                     (title, f"{found['questions']:,}", f"{found['exact']:.4f}", f"{found['f1']:.4f}")
                     for title, found in (*parts, ("all, with the threshold 0", untuned))
                 ],
-                ("questions", "number", "exact match", "F1"),
             )
 
 

@@ -17,11 +17,12 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.columns import FOLDER
 from bertwright.examples.loader import Heldout
 from bertwright.model.model import Model
+from bertwright.tasks import confusions
 from bertwright.tasks.objective import outputs
 from bertwright.tasks.tagging.config import TaggedFiles
 from bertwright.tasks.tagging.entity_scores import Found, Tags, score_entities, score_repaired, total
 from bertwright.tasks.tagging.examples import TaggedExamples
-from bertwright.tasks.task import Evaluation, HeldOut, Scoring
+from bertwright.tasks.task import ERRORS, Evaluation, HeldOut, Scoring
 from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
 
 BEST = 5
@@ -59,13 +60,17 @@ def evaluate(model: Model, heldout: HeldOut, files: TaggedFiles, settings: Scori
         scores |= _of_entities(total(strict.values()))
         scores["f1_conlleval"] = total(score_repaired(predicted, actual, files.scheme).values()).f1
         scores["types"] = {kind: {**_of_entities(found), "entities": found.actual} for kind, found in strict.items()}
+    elif finite:
+        names = files.labels
+        scores |= confusions.of_classes(confusions.confusion_matrix(guessed_W, labels_W, len(names)), names)
     if not finite:  # the argmax of NaN logits is the first tag, which is often correct
         scores |= {"accuracy": None, "tagging_loss": None}
     scores = {name: json_number(value) if isinstance(value, float) else value for name, value in scores.items()}
     # A tagger that learned nothing gives every word the same tag.
     scores["untrained"] = len(np.unique(guessed_W)) == 1
-    worst = list(_worst(logits_WC, batches, files.labels, settings.samples, load_tokenizer(heldout.vocab)))
-    return Evaluation(scores, worst, _summary(scores))
+    most = ERRORS if settings.samples else 0
+    worst = list(_worst(logits_WC, batches, files.labels, most, load_tokenizer(heldout.vocab)))
+    return Evaluation(scores, worst[: settings.samples], _summary(scores), worst)
 
 
 def _summary(scores: dict[str, Any]) -> str:
@@ -112,15 +117,18 @@ def _worst(
     """The wrongly tagged words of which the model is surest, each in its context, with the likeliest tags."""
     labels_W = np.concatenate([batch.labels for batch in batches])
     wrong = np.flatnonzero(logits_WC.argmax(1) != labels_W)
-    chosen = wrong[np.argsort(-_losses(logits_WC[wrong], labels_W[wrong]), kind="stable")][:most]
+    losses = _losses(logits_WC[wrong], labels_W[wrong])
+    order = np.argsort(-losses, kind="stable")[:most]
     places = [(batch, place) for batch in batches for place in batch.prediction_positions.tolist()]
-    for word in chosen.tolist():
+    for word, loss in zip(wrong[order].tolist(), losses[order].tolist(), strict=True):
         batch, place = places[word]
         best = torch.from_numpy(logits_WC[word]).softmax(-1).topk(min(BEST, len(tags)))
         yield {
             "source": "held-out",
             "text": _in_context(batch, place, tokenizer),
             "gold": tags[labels_W[word]],
+            "answer": tags[int(logits_WC[word].argmax())],
+            "loss": loss,
             "top": [
                 {"token": tags[number], "probability": p}
                 for p, number in zip(best.values.tolist(), best.indices.tolist(), strict=True)

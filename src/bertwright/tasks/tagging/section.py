@@ -9,6 +9,7 @@ from bertwright.core.numbers import NAN, number, percent, short_count
 from bertwright.page.chart import Chart, Series
 from bertwright.page.markup import Content, Element, code, definitions, p, plain_table, table
 from bertwright.tasks.section import Rows, Run, Score, TaskSection, points
+from bertwright.tasks.tables import confusion_tables
 from bertwright.tasks.tagging.config import TaggedFiles
 
 _FEW = 50
@@ -189,8 +190,12 @@ class TaggingSection(TaskSection):
         ]
         yield p(f"{scores['sequences']:,} sentences that training never saw. The baseline is a constant answer.")
         yield plain_table(rows, ("score", "model", "baseline"))
+
+    def tables(self, scores: Mapping[str, Any]) -> Iterator[Element]:
+        """As `TaskSection.tables`: each type of entities, or the most frequent tags."""
         if types := scores.get("types"):
-            yield plain_table(
+            yield table(
+                ("type", "precision", "recall", "F1", "entities"),
                 [
                     (
                         code(kind),
@@ -199,5 +204,6 @@ class TaggingSection(TaskSection):
                     )
                     for kind, found in types.items()
                 ],
-                ("type", "precision", "recall", "F1", "entities"),
             )
+        else:
+            yield from confusion_tables(scores, self._files.labels, "tag", "words")
