@@ -16,9 +16,10 @@ from bertwright.predict.records import clean
 from bertwright.predict.source import Answer, Answerer
 from bertwright.tasks.choice.config import ChoiceFiles
 from bertwright.tasks.choice.layout import Layout, choices_of, find_layout
-from bertwright.tasks.span.answer import Answering, Read, answer_questions, guesses
+from bertwright.tasks.span.answer import Answering, answer_questions
 from bertwright.tasks.span.config import SpanConfig
 from bertwright.tasks.span.run import SpanKind
+from bertwright.tasks.span.windows import Read, guesses
 from bertwright.tasks.tagging.files import words_of
 
 Kind = type[str] | type[float] | type[list[str]] | type[list[float]]
@@ -32,7 +33,8 @@ class Names(NamedTuple):
 
 
 class Classes(Answerer):
-    """A classifier of texts and pairs, or a model that predicts numbers for them."""
+    """A classifier of texts and pairs, or a model that predicts numbers for them; of several labels it gives those
+    with a probability above 0.5."""
 
     lacking: ClassVar[str] = "records without a text"
 
@@ -44,7 +46,13 @@ class Classes(Answerer):
     @property
     def added(self) -> Mapping[str, Kind]:
         """As `Answerer.added`; a number has no probability."""
+        if self._several:
+            return {"prediction": list[str], "probability": list[float]}
         return {"prediction": float} if len(self.labels) == 1 else {"prediction": str, "probability": float}
+
+    @property
+    def _several(self) -> bool:
+        return self.encoder.model.config.head == "several"
 
     def of_line(self, line: str) -> Any:
         """As `Answerer.of_line`: a text, or two with a tab between them."""
@@ -69,6 +77,12 @@ class Classes(Answerer):
     def _answer(self, question: str | tuple[str, str], found: dict[str, float]) -> Answer:
         texts = question if isinstance(question, tuple) else (question,)
         details: dict[str, Any] = dict(zip(("text", "pair"), texts, strict=False))
+        if self._several:
+            given = {name: p for name, p in found.items() if p > 0.5}
+            names, shares = list(given), list(given.values())
+            row = ["|".join(names), "|".join(f"{share:.4f}" for share in shares), *texts]
+            details |= {"labels": names, "probabilities": found}
+            return Answer({"prediction": names, "probability": shares}, [row], details)
         label = max(found, key=found.__getitem__)
         value = found[label]
         if len(self.labels) == 1:
@@ -242,7 +256,7 @@ def answerer_of(folder: Path, encoder: Encoder, names: Names, threshold: float |
         options = "--pair" if head == "token" else "--text and --pair"
         raise RecipeError(f"{options} have no effect with a model for {'words' if head == 'token' else 'choices'}.")
     match head:
-        case "sequence":
+        case "sequence" | "several":
             return Classes(encoder, names)
         case "token":
             return Tags(encoder, names)

@@ -18,6 +18,7 @@ from bertwright.report.config import VERSION, ReportConfig, sections
 from bertwright.report.facts import Facts, read_facts
 from bertwright.report.forecast import grades
 from bertwright.report.page import page
+from bertwright.tasks.section import epochs_of
 
 _UNREADABLE = "backslashreplace"
 """How bytes of a file name that are not UTF-8 are written: `\\udce9` for 0xe9."""
@@ -86,6 +87,7 @@ def summary(facts: Facts, config: ReportConfig) -> dict[str, Any]:
         "verdict": facts.verdict,
         **({"unfinished": dict(facts.unfinished)} if facts.unfinished else {}),
         **facts.section.summary(facts.scores),
+        **({"epochs": dict(epochs)} if (epochs := epochs_of(facts.metrics, facts.section.official)) else {}),
         "parameters": train["parameters"],
         "steps": train["steps"],
         "tokens_seen": train["tokens_seen"],

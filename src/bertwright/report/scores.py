@@ -8,6 +8,7 @@ from typing import Any
 from bertwright.core.numbers import duration, percent, short_count
 from bertwright.page.markup import Content, Element, b, bar, code, div, element, p, small, table
 from bertwright.report.facts import Facts
+from bertwright.tasks.section import epochs_of
 from bertwright.vocab.entries import MASK
 
 
@@ -41,7 +42,25 @@ def headline(numbers: Mapping[str, Any], facts: Facts) -> Content:
         ("time", duration(numbers["seconds"]), "all stages together"),
     ]
     shown = [div(p(name), element("strong", value), p(note), class_="card") for name, value, note in cards]
-    return div(shown, class_="cards"), p(_scored_texts(facts), class_="note"), facts.section.tables(facts.scores)
+    return (
+        div(shown, class_="cards"),
+        p(_scored_texts(facts), class_="note"),
+        _epochs(facts),
+        facts.section.tables(facts.scores),
+    )
+
+
+def _epochs(facts: Facts) -> Content:
+    """The last and the best of the official scores that training took, if they differ."""
+    epochs = epochs_of(facts.metrics, facts.section.official)
+    if epochs is None or epochs["best"]["score"] <= epochs["last"]["score"]:
+        return ()
+    title = next(score.title for score in facts.section.compared if score.key == epochs["name"])
+    best, last = epochs["best"], epochs["last"]
+    return p(
+        f"During training, {title} was {percent(best['score'])} after step {best['step']:,}, its best, and "
+        f"{percent(last['score'])} at the end, which is the result; {epochs['note']}."
+    )
 
 
 def _scored_texts(facts: Facts) -> Content:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bertwright.evaluate.shapes import Counts
+from bertwright.tasks.section import Epochs
 from bertwright.train.shapes import AveragingCounts
 
 
@@ -42,6 +43,8 @@ class Summary(Counts, total=False):
     share); absent if no forecast was stored."""
     outside_band: list[str]
     """How losses left the range that the recipe expects; absent if none did."""
+    epochs: Epochs
+    """The last and the best of the official scores that training took of the held-out examples."""
     averaging: AveragingCounts
     """Present if an average of the weights was compared with the last weights."""
     recipe_sha256: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -15,6 +15,9 @@ from bertwright.core.log import Log
 from bertwright.examples.batch import MicroBatch
 from bertwright.model.batch import PackedBatch, packed
 from bertwright.tasks.terms import Counted, Summed
+
+if TYPE_CHECKING:
+    from bertwright.examples.loader import Heldout
 
 
 class Objective(Protocol):
@@ -31,12 +34,53 @@ class Objective(Protocol):
         """The terms of a batch by name, as in `counted`, from one forward pass."""
 
 
+Scores = dict[str, float | None]
+Rows = Literal["sequences", "predictions", "tokens"]
+"""What each row of a network's logits belongs to."""
+
+
+@runtime_checkable
+class ScoredObjective(Objective, Protocol):
+    """The objective of a task whose held-out answers are scored in training as the finished model's are."""
+
+    @property
+    def rows(self) -> Rows:
+        """What the rows of the network's logits belong to, [B, C], [P, C] or [T, C]."""
+
+    def score(self, logits: Sequence[NDArray[np.float64]], batches: Sequence[MicroBatch], heldout: Heldout) -> Scores:
+        """The scores of the logits of the batches that the held-out examples consist of, by the names that `evaluate`
+        gives them; None where a score is undefined. The same for any number of ranks."""
+
+
+class Recorded(nn.Module):
+    """A network that keeps the logits that it returns, [rows, C], in float64 on the CPU, without those of padding."""
+
+    def __init__(self, network: nn.Module, rows: Rows) -> None:
+        super().__init__()
+        self.network, self.rows, self.logits = network, rows, list[Tensor]()
+        self.training = network.training
+
+    def forward(self, batch: PackedBatch) -> Tensor:
+        """The network's output for a batch."""
+        output: Tensor = self.network(batch)
+        weights = batch.weights if self.rows == "predictions" else batch.sequence_weights
+        if self.rows == "tokens":
+            weights = weights.repeat_interleave(batch.cu_seqlens.diff())
+            # Behind the last sequence of a batch of fixed shape there may be tokens of none.
+            weights = nn.functional.pad(weights, (0, len(output) - len(weights)))
+        self.logits.append(output[weights > 0].double().cpu())
+        return output
+
+
+def rows_of(batch: MicroBatch, rows: Rows) -> int:
+    """The number of rows of the logits of a batch without padding."""
+    counts = batch.counts
+    return {"sequences": counts.sequences, "predictions": counts.predictions, "tokens": counts.tokens}[rows]
+
+
 def judged_by(objective: Objective) -> str:
     """The name of the held-out score that checkpoints are compared by; lower is better."""
     return f"{next(iter(objective.counted))}_loss"
-
-
-Scores = dict[str, float | None]
 
 
 def score(objective: Objective, model: nn.Module, batches: Iterable[PackedBatch]) -> Scores:

@@ -9,7 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
+from typing_extensions import TypedDict
+
 from bertwright.core.artifact import Artifact
+from bertwright.core.numbers import percent
 from bertwright.page.chart import Chart, Points, Series
 from bertwright.page.markup import Content, Element
 
@@ -53,6 +56,12 @@ class TaskSection:
     """The pipeline of transformers that uses the exported model."""
     answered: ClassVar[tuple[str, str]] = ("text", "answer")
     """What a shown answer belongs to, and what was to be answered."""
+
+    @property
+    def official(self) -> str:
+        """The key of the score that is published for the task, higher being better; "" if there is none, or if it is
+        not taken in training."""
+        return ""
 
     @property
     def purpose(self) -> str:
@@ -115,6 +124,18 @@ class TaskSection:
         losses = [key for row in rows[:1] for key in row if key.endswith("_loss") and not key.startswith("heldout_")]
         return [self.loss_chart(loss.removesuffix("_loss"), rows, boundaries) for loss in losses]
 
+    def official_chart(self, rows: Rows, boundaries: Sequence[float], baseline: float | None) -> list[Chart]:
+        """The chart of the official score over the steps, beside that of a constant answer, if it was taken."""
+        held = points(rows, f"heldout_{self.official}")
+        if not held:
+            return []
+        title = next(score.title for score in self.compared if score.key == self.official)
+        constant = [] if baseline is None else [(0.0, baseline), (held[-1][0], baseline)]
+        series = [Series("held-out", held, "heldout"), Series("constant answer", constant, "baseline")]
+        about = "The score that is published for this task, of the held-out examples."
+        drawn = [each for each in series if each.points]
+        return [Chart(f"{title[0].upper()}{title[1:]}", title, about, drawn, percent, boundaries=boundaries)]
+
     def loss_chart(self, term: str, rows: Rows, boundaries: Sequence[float]) -> Chart:
         """The chart of the loss of a term of the objective."""
         labels = (f"Loss of the term {term}", "loss", "A term of the loss, a mean.")
@@ -155,6 +176,40 @@ class TaskSection:
     def tables(self, scores: Mapping[str, Any]) -> Iterator[Element]:
         """Tables of the scores of single classes or kinds, and of what was confused, for the report and the card."""
         yield from ()
+
+
+class Scored(TypedDict):
+    """A score that was taken in training."""
+
+    step: int
+    """Optimizer steps before it, over all phases."""
+    number: int
+    """How many scores there were with it."""
+    score: float
+
+
+class Epochs(TypedDict):
+    """A held-out score in the course of training: usually after each epoch."""
+
+    name: str
+    last: Scored
+    best: Scored
+    note: str
+
+
+CHOSEN = (
+    "the best was chosen by the held-out examples whose scores these are, which makes its score look better than it is"
+)
+
+
+def epochs_of(rows: Rows, name: str) -> Epochs | None:
+    """The last and the best of the held-out scores of this name in the rows; None if there is none."""
+    taken = [(int(row["total_steps"]), value) for row in rows if (value := row.get(f"heldout_{name}")) is not None]
+    scored = [Scored(step=step, number=number, score=value) for number, (step, value) in enumerate(taken, 1)]
+    if not scored:
+        return None
+    # Of equal ones the first.
+    return Epochs(name=name, last=scored[-1], best=max(scored, key=lambda each: each["score"]), note=CHOSEN)
 
 
 def loss_chart(term: str, labels: tuple[str, str, str], rows: Rows, boundaries: Sequence[float]) -> Chart:

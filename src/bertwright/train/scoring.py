@@ -5,15 +5,25 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from bertwright.model.batch import PackedBatch
-from bertwright.tasks.objective import judged_by, score_sums, scores_of
+from bertwright.tasks.objective import (
+    Recorded,
+    ScoredObjective,
+    Scores,
+    judged_by,
+    rows_of,
+    score_sums,
+    scores_of,
+)
 from bertwright.train.averaging.config import AveragingConfig, NoAveragingConfig
+from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.session import Session
 from bertwright.train.settings.phases import Phase
 from bertwright.train.state import State
@@ -37,17 +47,37 @@ def score_heldout(
     batches = phase.heldout()
     # A slot per batch, not a total per rank: floating-point sums depend on the order of addition.
     sums = torch.zeros(len(batches), len(trainee.objective.counted), 3, dtype=torch.float64)
+    objective, network = trainee.objective, trainee.network()
+    scored = objective if isinstance(objective, ScoredObjective) and phase.own_heldout else None
+    recorded = Recorded(network, scored.rows) if scored else None
     with trainee.precision.forward():
-        own_sums = score_sums(trainee.objective, trainee.network(), _batches(session, phase, may_stop))
+        own_sums = score_sums(objective, recorded or network, _batches(session, phase, may_stop))
     own = len(range(rank, len(batches), world))
     if own:
         sums[rank::world] = torch.stack(own_sums[:own])
     trainee.ranks.all_reduce([sums])
-    scores = scores_of(trainee.objective, sums)
-    session.monitor.forecast.record_scoring(phase, time.perf_counter() - began)
+    scores = scores_of(objective, sums)
     # JSON has no NaN, and a checkpoint must not count as the best one because its score is not a number.
     finite = {name: value for name, value in scores.items() if value is not None and math.isfinite(value)}
-    return replace(state, heldout=finite if judged_by(trainee.objective) in finite else {}), scores
+    state = replace(state, heldout=finite if judged_by(objective) in finite else {})
+    if scored and recorded:
+        scores |= _score_answers(trainee.ranks, scored, phase, recorded.logits)
+    session.monitor.forecast.record_scoring(phase, time.perf_counter() - began)
+    return state, scores
+
+
+def _score_answers(ranks: Ranks, objective: ScoredObjective, phase: Phase, own: Sequence[Tensor]) -> Scores:
+    """The scores of the answers to all held-out batches, from this rank's logits; the same on all ranks."""
+    assert phase.own_heldout is not None
+    batches = phase.heldout()
+    rows = [rows_of(batch, objective.rows) for batch in batches]
+    # A rank without a batch does not know the number of logits.
+    logits = torch.zeros(sum(rows), max(ranks.each(own[0].shape[1] if own else 0)), dtype=torch.float64)
+    # Each row is added to zeros, so its sum over the ranks is exact.
+    for whole, part in zip(torch.split(logits, rows)[ranks.rank :: ranks.world], own, strict=False):
+        whole.copy_(part)
+    ranks.all_reduce([logits])
+    return objective.score([part.numpy() for part in torch.split(logits, rows)], batches, phase.own_heldout())
 
 
 @dataclass(frozen=True)

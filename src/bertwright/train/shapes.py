@@ -209,6 +209,10 @@ class MetricsRow(TypedDict, total=False):
     """Training loss of the classes."""
     classification_accuracy: Score
     """Share of the texts of the last step whose class was predicted correctly, with dropout."""
+    labels_loss: Score
+    """Training loss of the labels of texts that may have several."""
+    labels_accuracy: Score
+    """Share of the texts of the last step whose labels were all predicted correctly, with dropout."""
     regression_loss: Score
     """Mean squared error of predicted numbers in training."""
     tagging_loss: Score
@@ -267,6 +271,8 @@ class MetricsRow(TypedDict, total=False):
     heldout_sop_accuracy: Score
     heldout_classification_loss: Score
     heldout_classification_accuracy: Score
+    heldout_labels_loss: Score
+    heldout_labels_accuracy: Score
     heldout_regression_loss: Score
     heldout_tagging_loss: Score
     heldout_tagging_accuracy: Score
@@ -277,6 +283,19 @@ class MetricsRow(TypedDict, total=False):
     heldout_soft_loss: Score
     heldout_soft_accuracy: Score
     heldout_hidden_loss: Score
+    heldout_accuracy: Score
+    """This and the next are scores of a task with files of its own, by their names in `evaluate`."""
+    heldout_f1: Score
+    heldout_f1_weighted: Score
+    heldout_f1_micro: Score
+    heldout_f1_macro: Score
+    heldout_matthews: Score
+    heldout_pearson: Score
+    heldout_spearman: Score
+    heldout_precision: Score
+    heldout_recall: Score
+    heldout_f1_conlleval: Score
+    heldout_exact: Score
     saved: Flag
     """Whether a checkpoint was saved after the step."""
     outside_band: Text

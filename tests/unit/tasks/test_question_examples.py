@@ -20,12 +20,12 @@ from bertwright.examples.config import ExamplesConfig, ImportedData, MaskingConf
 from bertwright.examples.example_set import Selection
 from bertwright.examples.run_tasks import Inputs
 from bertwright.model.batch import PackedBatch, packed
-from bertwright.tasks.span.answer import best_spans
 from bertwright.tasks.span.config import SpanConfig, SpanFiles
 from bertwright.tasks.span.examples import SpanExamples
 from bertwright.tasks.span.objective import Span
 from bertwright.tasks.span.run import run
 from bertwright.tasks.span.task import SpanTask
+from bertwright.tasks.span.windows import best_spans
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.run import run as make_vocab
 
@@ -161,7 +161,7 @@ def test_loss_is_the_cross_entropy_within_each_sequence(examples: Artifact) -> N
         def forward(self, batch: PackedBatch) -> torch.Tensor:
             return logits
 
-    terms = Span().terms(Fixed(), batch)
+    terms = Span(30).terms(Fixed(), batch)
     for k, name in enumerate(("start", "end")):
         wanted = sum(
             float(torch.nn.functional.cross_entropy(logits[a:b, k], label))

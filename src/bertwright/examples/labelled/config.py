@@ -57,6 +57,8 @@ class LabelledTexts:
     """The number of texts to train on, as GLUE's data set card gives it; 0: not known before the files are read."""
     several: bool = False
     """Whether a text has any number of the labels."""
+    official: str = "accuracy"
+    """The score that is published for these classes (Wang et al. 2019 table 1 for GLUE's)."""
 
     @property
     def numbered(self) -> bool:
@@ -79,17 +81,20 @@ _TASKS: dict[GlueTask, LabelledTexts] = {
         (Columns("label", "sentence"),),
         without_header=("source", "label", "mark", "sentence"),
         published=8_551,
+        official="matthews",
     ),
     "sst2": LabelledTexts(("negative", "positive"), (Columns("label", "sentence"),), published=67_349),
     "mrpc": LabelledTexts(
         ("not_equivalent", "equivalent"),
         (_SENTENCES, Columns("Quality", "#1 String", "#2 String")),
         published=3_668,
+        official="f1",
     ),
     "qqp": LabelledTexts(
         ("not_duplicate", "duplicate"),
         (Columns("is_duplicate", "question1", "question2"), Columns("label", "question1", "question2")),
         published=363_846,
+        official="f1",
     ),
     "stsb": LabelledTexts(("score",), (_SENTENCES, Columns("score", "sentence1", "sentence2")), published=5_749),
     "mnli": LabelledTexts(

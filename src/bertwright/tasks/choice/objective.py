@@ -5,19 +5,27 @@ Names carry shapes: B sequences, one for each choice of all questions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from bertwright.examples.batch import MicroBatch
+from bertwright.examples.loader import Heldout
 from bertwright.model.batch import PackedBatch
+from bertwright.tasks.choice.choice_scores import scores_of, split_questions
+from bertwright.tasks.objective import Rows, Scores
 from bertwright.tasks.terms import Counted, Summed, Term
 
 
 class Choice:
     """One term over all questions."""
 
-    counted: Mapping[str, Counted] = {"choice": "sequences"}
+    counted: ClassVar[Mapping[str, Counted]] = {"choice": "sequences"}
+    rows: ClassVar[Rows] = "sequences"
 
     def terms(self, model: nn.Module, batch: PackedBatch) -> Mapping[str, Summed]:
         """As `Objective.terms`; the model returns a score for each sequence, [B, 1]."""
@@ -27,6 +35,11 @@ class Choice:
         labels_B = torch.arange(len(number_B), device=number_B.device)
         scores_BB = by_question(model(batch)[:, 0], number_B)
         return {"choice": Term(scores_BB, labels_B, batch.sequence_weights * right_B)}
+
+    def score(self, logits: Sequence[NDArray[np.float64]], batches: Sequence[MicroBatch], heldout: Heldout) -> Scores:
+        """As `ScoredObjective.score`: accuracy, and Matthews' correlation of the places of answers."""
+        found = scores_of(*split_questions(logits, batches))
+        return {name: found[name] for name in ("accuracy", "matthews")}
 
 
 def by_question(scores_B: Tensor, number_B: Tensor) -> Tensor:

@@ -6,14 +6,21 @@ Names carry shapes: B sequences, C classes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from bertwright.examples.batch import MicroBatch
+from bertwright.examples.loader import Heldout
 from bertwright.model.batch import PackedBatch
+from bertwright.tasks.classification.class_scores import score_logits
+from bertwright.tasks.objective import Rows, Scores
 from bertwright.tasks.terms import Counted, Summed, Term
 
 
@@ -26,6 +33,7 @@ class Classification:
     """Number of classes; 1: regression."""
     several: bool = False
     """Whether a sequence has any number of the classes."""
+    rows: ClassVar[Rows] = "sequences"
 
     @property
     def counted(self) -> Mapping[str, Counted]:
@@ -40,6 +48,10 @@ class Classification:
         if self.classes == 1:
             return {"regression": SquaredErrorTerm(logits_BC[:, 0], labels_B, weights_B)}
         return {"classification": Term(logits_BC, labels_B, weights_B)}
+
+    def score(self, logits: Sequence[NDArray[np.float64]], batches: Sequence[MicroBatch], heldout: Heldout) -> Scores:
+        """As `ScoredObjective.score`: accuracy, F1 and Matthews' correlation, or the correlations of numbers."""
+        return score_logits(np.concatenate(logits), np.concatenate([batch.sequence_labels for batch in batches]))
 
 
 @dataclass(frozen=True)

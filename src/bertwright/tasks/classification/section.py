@@ -61,6 +61,13 @@ class ClassificationSection(TaskSection):
     def __init__(self, texts: LabelledTexts) -> None:
         self._texts, self._labels = texts, texts.labels
 
+    @property
+    def official(self) -> str:
+        """As `TaskSection.official`."""
+        if self._texts.several:
+            return "f1_micro"
+        return "pearson" if len(self._labels) == 1 else self._texts.official
+
     def unit(self, examples: Mapping[str, Any]) -> str:
         """As `TaskSection.unit`."""
         return "texts"
@@ -138,6 +145,9 @@ class ClassificationSection(TaskSection):
                 about = "Share of the texts whose labels are all right, above a probability of 0.5."
             accuracy = Chart("Accuracy", "accuracy", about, (), percent, boundaries=boundaries)
             charts.append(_drawn(accuracy, rows, f"{term}_accuracy", scores.get("majority")))
+        if self.official != "accuracy":
+            baseline = scores.get(BASELINES[self.official]) if self.official in BASELINES else 0.0
+            charts += self.official_chart(rows, boundaries, baseline)
         return charts
 
     def examples(self, run: Run) -> Content:

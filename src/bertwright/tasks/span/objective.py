@@ -5,19 +5,30 @@ Names carry shapes: B sequences, T tokens of all sequences together, L tokens of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from bertwright.examples.batch import MicroBatch
+from bertwright.examples.loader import Heldout
 from bertwright.model.batch import PackedBatch
+from bertwright.tasks.objective import Rows, Scores
 from bertwright.tasks.terms import Counted, Summed, Term
 
 
+@dataclass(frozen=True)
 class Span:
     """Two terms, each over the tokens of every sequence; the loss is their mean."""
 
-    counted: Mapping[str, Counted] = {"start": "sequences", "end": "sequences"}
+    max_answer: int
+    """Tokens of the longest answer that is given."""
+    counted: ClassVar[Mapping[str, Counted]] = {"start": "sequences", "end": "sequences"}
+    rows: ClassVar[Rows] = "tokens"
 
     def terms(self, model: nn.Module, batch: PackedBatch) -> Mapping[str, Summed]:
         """As `Objective.terms`; the model returns logits [T, 2] of all tokens."""
@@ -27,6 +38,12 @@ class Span:
             name: Term(rows_BL2[:, :, k], batch.sequence_labels[:, k], weights, share=0.5)
             for k, name in enumerate(self.counted)
         }
+
+    def score(self, logits: Sequence[NDArray[np.float64]], batches: Sequence[MicroBatch], heldout: Heldout) -> Scores:
+        """As `ScoredObjective.score`: exact match and F1 of the answers to the questions of the windows."""
+        from bertwright.tasks.span.scores import score_windows
+
+        return score_windows(logits, batches, heldout, self.max_answer)
 
 
 def _by_sequence(logits_T2: Tensor, batch: PackedBatch) -> Tensor:

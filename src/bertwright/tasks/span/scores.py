@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.json_values import json_number, parse_json
+from bertwright.examples.batch import MicroBatch
 from bertwright.examples.columns import FOLDER
 from bertwright.examples.loader import Heldout
 from bertwright.model.model import Model
-from bertwright.tasks.span.answer import Read, guesses, read_answers, window_logits
+from bertwright.tasks.objective import outputs
 from bertwright.tasks.span.answer_scores import Answered, AnswerScores, best_threshold, score
 from bertwright.tasks.span.examples import NO_ANSWER, SpanExamples
+from bertwright.tasks.span.windows import Read, by_window, guesses, read_answers
 from bertwright.tasks.task import ERRORS, Evaluation, HeldOut, Scoring
 
 CONTEXT = 120
@@ -32,7 +34,9 @@ def evaluate(model: Model, heldout: HeldOut, max_answer: int, settings: Scoring)
     # With all windows of their texts: only they together show whether there is an answer.
     questions = np.unique(examples.windows[chosen, 0])
     rows = np.flatnonzero(np.isin(examples.windows[:, 0], questions))
-    batches, logits = window_logits(model, examples, rows, settings.batch, heldout.log)
+    scored = Heldout(examples, rows)
+    batches = list(scored.batches(settings.batch))
+    logits = by_window(list(outputs(model, batches, heldout.log)), batches)
     counted = {
         "questions": len(questions),
         "sequences": len(rows),
@@ -43,26 +47,47 @@ def evaluate(model: Model, heldout: HeldOut, max_answer: int, settings: Scoring)
     if not all(np.isfinite(each).all() for each in logits):
         undefined = dict.fromkeys((*losses, "exact", "f1"))
         return Evaluation({**undefined, **counted, "untrained": True}, [], "the answers are not numbers (NaN)")
-    read = read_answers(examples, rows, logits, max_answer)
-    known = parse_json(examples.columns.texts.tobytes())
-    asked = [known["questions"][number] for number in questions.tolist()]
-    contexts = [known["contexts"][examples.columns.passages[number]] for number in questions.tolist()]
-    answered = [
-        _answered(read[number], text, each["answers"])
-        for number, text, each in zip(questions.tolist(), contexts, asked, strict=True)
-    ]
+    replies = _replies(scored, logits, max_answer)
+    answered = [each.answered for each in replies]
     scores, threshold = _scores(answered)
     scores |= {name: json_number(value) for name, value in losses.items()} | counted
     scores["untrained"] = scores["f1"] <= scores["majority"]
-    texts = [
-        (each["question"], text, read[number])
-        for each, text, number in zip(asked, contexts, questions.tolist(), strict=True)
-    ]
     # The mean over the windows of its text.
     owner_W = np.searchsorted(questions, examples.windows[rows, 0])
     losses_N = np.bincount(owner_W, losses_W2.mean(1)) / np.bincount(owner_W)
-    wrong = list(_wrong(answered, texts, losses_N.tolist(), threshold, ERRORS if settings.samples else 0))
+    wrong = list(_wrong(replies, losses_N.tolist(), threshold, ERRORS if settings.samples else 0))
     return Evaluation(scores, wrong[: settings.samples], _summary(scores), wrong)
+
+
+def score_windows(
+    logits: Sequence[NDArray[np.float64]], batches: Sequence[MicroBatch], heldout: Heldout, max_answer: int
+) -> dict[str, float | None]:
+    """Exact match and F1 of the answers to the questions of some windows, from the logits of their batches, [T, 2]
+    each; a question of which only some windows are given is answered from these. None if a logit is not finite."""
+    if not all(np.isfinite(each).all() for each in logits):
+        return {"exact": None, "f1": None}
+    scores, _ = _scores([each.answered for each in _replies(heldout, by_window(logits, batches), max_answer)])
+    return {name: scores[name] for name in ("exact", "f1")}
+
+
+class Reply(NamedTuple):
+    """The reply to a question."""
+
+    question: str
+    context: str
+    read: Read
+    answered: Answered
+
+
+def _replies(heldout: Heldout, logits: Sequence[NDArray[np.float64]], max_answer: int) -> list[Reply]:
+    """The replies to the questions of held-out windows, in order."""
+    examples = heldout.examples
+    assert isinstance(examples, SpanExamples)
+    known, replies = parse_json(examples.columns.texts.tobytes()), []
+    for number, read in sorted(read_answers(examples, heldout.rows, logits, max_answer).items()):
+        asked, context = known["questions"][number], known["contexts"][examples.columns.passages[number]]
+        replies.append(Reply(asked["question"], context, read, _answered(read, context, asked["answers"])))
+    return replies
 
 
 def _summary(scores: Mapping[str, Any]) -> str:
@@ -112,23 +137,18 @@ def _answered(read: Read, context: str, known: Sequence[str]) -> Answered:
 
 
 def _wrong(
-    answered: Sequence[Answered],
-    texts: Sequence[tuple[str, str, Read]],
-    losses: Sequence[float],
-    threshold: float | None,
-    most: int,
+    replies: Sequence[Reply], losses: Sequence[float], threshold: float | None, most: int
 ) -> Iterator[dict[str, Any]]:
     """Yield the wrong answers with the highest of the `losses`, those that share no word with a right one first."""
-    f1_of = [score([each], threshold).f1 for each in answered]
-    wrong = [number for number, each in enumerate(answered) if score([each], threshold).exact == 0]
-    for number in sorted(wrong, key=lambda number: (f1_of[number], -losses[number]))[:most]:
-        question, context, read = texts[number]
-        given, known = answered[number], answered[number].known
+    found = [score([each.answered], threshold) for each in replies]
+    wrong = [number for number, each in enumerate(found) if each.exact == 0]
+    for number in sorted(wrong, key=lambda number: (found[number].f1, -losses[number]))[:most]:
+        question, context, read, given = replies[number]
         none = threshold is not None and given.none_margin > threshold
         yield {
             "source": "held-out",
-            "text": f"{question} | {_excerpt(context, read, known)}",
-            "gold": known[0] if known else NO_ANSWER,
+            "text": f"{question} | {_excerpt(context, read, given.known)}",
+            "gold": given.known[0] if given.known else NO_ANSWER,
             "answer": NO_ANSWER if none else given.text,
             "loss": losses[number],
             "top": guesses(context, read, threshold),

@@ -29,6 +29,11 @@ class SpanSection(TaskSection):
     pipeline: ClassVar[str] = "question-answering"
     answered: ClassVar[tuple[str, str]] = ("question", "answer")
 
+    @property
+    def official(self) -> str:
+        """As `TaskSection.official`."""
+        return "f1"
+
     def unit(self, examples: Mapping[str, Any]) -> str:
         """As `TaskSection.unit`."""
         return "questions"
@@ -71,7 +76,8 @@ class SpanSection(TaskSection):
     def last(cls, rows: Rows) -> tuple[Mapping[str, Any], dict[str, Any]]:
         """As `TaskSection.last`."""
         row, scores = super().last(rows)
-        return row, {name: value for name, value in scores.items() if name.endswith(("_loss", "_accuracy"))}
+        known = {score.key for score in cls.compared}
+        return row, {name: value for name, value in scores.items() if name in known}
 
     def summary(self, scores: Mapping[str, Any]) -> dict[str, Any]:
         """As `TaskSection.summary`, with the threshold and what depends on it."""
@@ -112,7 +118,7 @@ class SpanSection(TaskSection):
                 self.loss_chart(term, rows, boundaries),
                 Chart(f"Accuracy of the {title}", "accuracy", about, series, percent, boundaries=boundaries),
             ]
-        return charts
+        return charts + self.official_chart(rows, boundaries, scores.get("majority"))
 
     def examples(self, run: Run) -> Content:
         """As `TaskSection.examples`: how many questions there are, and how many of them have no answer."""

@@ -65,7 +65,7 @@ class SpanTask:
         """As `Task.build`."""
         from bertwright.tasks.span.objective import Span
 
-        return Span()
+        return Span(self._settings.max_answer)
 
     def evaluate(self, model: Model, heldout: HeldOut, settings: Scoring) -> Evaluation:
         """As `Task.evaluate`: the answers by exact match and F1."""

@@ -20,8 +20,8 @@ from bertwright.model.model import Model
 from bertwright.tasks import confusions
 from bertwright.tasks.objective import outputs
 from bertwright.tasks.tagging.config import TaggedFiles
-from bertwright.tasks.tagging.entity_scores import Found, Tags, score_entities, score_repaired, total
 from bertwright.tasks.tagging.examples import TaggedExamples
+from bertwright.tasks.tagging.word_scores import score_words
 from bertwright.tasks.task import ERRORS, Evaluation, HeldOut, Scoring
 from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
 
@@ -38,33 +38,22 @@ def evaluate(model: Model, heldout: HeldOut, files: TaggedFiles, settings: Scori
     # With all parts of a sentence that was too long: an entity may stand in two of them.
     sentences = examples.parts[:, 0]
     rows = np.flatnonzero(np.isin(sentences, sentences[chosen]))
-    batches = list(Heldout(examples, rows).batches(settings.batch))
+    scored = Heldout(examples, rows)
+    batches = list(scored.batches(settings.batch))
     logits_WC = np.concatenate(list(outputs(model, batches, heldout.log)))
-    labels_W = np.concatenate([batch.labels for batch in batches])
-    counts = heldout.examples.counts["heldout"]
+    labels_W, guessed_W = np.concatenate([batch.labels for batch in batches]), logits_WC.argmax(1)
+    counts, names = heldout.examples.counts["heldout"], files.labels
     scores: dict[str, Any] = {
-        **_of_words(logits_WC, labels_W),
+        "tagging_loss": float(_losses(logits_WC, labels_W).mean()),
+        **score_words(logits_WC, batches, scored, files),
         "majority": counts["majority"],
         "majority_label": counts["majority_label"],
         "predictions": len(labels_W),
         "sequences": len(np.unique(sentences[rows])),
         "repeated": counts["repeated"],
     }
-    guessed_W = logits_WC.argmax(1)
-    finite = bool(np.isfinite(logits_WC).all())
-    if files.scheme is not None and finite:
-        predicted, actual = (
-            _by_sentence(files.labels, tags, sentences[rows], batches) for tags in (guessed_W, labels_W)
-        )
-        strict = score_entities(predicted, actual, files.scheme)
-        scores |= _of_entities(total(strict.values()))
-        scores["f1_conlleval"] = total(score_repaired(predicted, actual, files.scheme).values()).f1
-        scores["types"] = {kind: {**_of_entities(found), "entities": found.actual} for kind, found in strict.items()}
-    elif finite:
-        names = files.labels
+    if files.scheme is None and scores["accuracy"] is not None:
         scores |= confusions.of_classes(confusions.confusion_matrix(guessed_W, labels_W, len(names)), names)
-    if not finite:  # the argmax of NaN logits is the first tag, which is often correct
-        scores |= {"accuracy": None, "tagging_loss": None}
     scores = {name: json_number(value) if isinstance(value, float) else value for name, value in scores.items()}
     # A tagger that learned nothing gives every word the same tag.
     scores["untrained"] = len(np.unique(guessed_W)) == 1
@@ -81,30 +70,10 @@ def _summary(scores: dict[str, Any]) -> str:
     return f"{entities}accuracy {shown} (constant answer {scores['majority']:.4f}) on {words}"
 
 
-def _of_words(logits_WC: NDArray[np.float64], labels_W: NDArray[np.int64]) -> dict[str, Any]:
-    losses_W = _losses(logits_WC, labels_W)
-    return {"tagging_loss": float(losses_W.mean()), "accuracy": float((logits_WC.argmax(1) == labels_W).mean())}
-
-
 def _losses(logits_WC: NDArray[np.float64], labels_W: NDArray[np.int64]) -> NDArray[np.float64]:
     shifted = logits_WC - logits_WC.max(1, keepdims=True)
     losses: NDArray[np.float64] = np.log(np.exp(shifted).sum(1)) - shifted[np.arange(len(labels_W)), labels_W]
     return losses
-
-
-def _of_entities(found: Found) -> dict[str, float]:
-    return {"precision": found.precision, "recall": found.recall, "f1": found.f1}
-
-
-def _by_sentence(
-    tags: Sequence[str], numbers_W: NDArray[np.int64], sentences_N: NDArray[np.int64], batches: Sequence[MicroBatch]
-) -> Tags:
-    """The names of the tags `numbers_W` [W], by sentence; `sentences_N` [N] is the sentence of each example."""
-    counts = [np.diff(np.searchsorted(batch.prediction_positions, batch.cu_seqlens)) for batch in batches]
-    sentence_W = np.repeat(sentences_N, np.concatenate(counts))
-    names = np.array(tags)[numbers_W]
-    # Examples are in the order of their sentences.
-    return [part.tolist() for part in np.split(names, np.flatnonzero(np.diff(sentence_W)) + 1)]
 
 
 def _worst(

@@ -34,6 +34,11 @@ class TaggingSection(TaskSection):
     def __init__(self, files: TaggedFiles) -> None:
         self._files = files
 
+    @property
+    def official(self) -> str:
+        """As `TaskSection.official`."""
+        return "f1" if self._files.scheme else "accuracy"
+
     def unit(self, examples: Mapping[str, Any]) -> str:
         """As `TaskSection.unit`."""
         return "sentences"
@@ -83,7 +88,9 @@ class TaggingSection(TaskSection):
         """As `TaskSection.last`."""
         row, scores = super().last(rows)
         names = {"tagging_loss": "tagging_loss", "tagging_accuracy": "accuracy"}
-        return row, {names[name]: value for name, value in scores.items() if name in names}
+        known = {score.key for score in cls.compared}
+        renamed = {names.get(name, name): value for name, value in scores.items()}
+        return row, {name: value for name, value in renamed.items() if name in known}
 
     def taken(self, rows: Rows, examples: Mapping[str, Any]) -> dict[str, Any]:
         """As `TaskSection.taken`, with the baseline that the examples have."""
@@ -131,6 +138,7 @@ class TaggingSection(TaskSection):
         return [
             self.loss_chart("tagging", rows, boundaries),
             Chart("Accuracy", "accuracy", about, accuracy, percent, boundaries=boundaries),
+            *(self.official_chart(rows, boundaries, 0.0) if self.official == "f1" else []),
         ]
 
     def examples(self, run: Run) -> Content:

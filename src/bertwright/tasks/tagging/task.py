@@ -62,7 +62,7 @@ class TaggingTask:
         """As `Task.build`."""
         from bertwright.tasks.tagging.objective import Tagging
 
-        return Tagging()
+        return Tagging(self._settings.files)
 
     def evaluate(self, model: Model, heldout: HeldOut, settings: Scoring) -> Evaluation:
         """As `Task.evaluate`: entities by precision, recall and F1, words by accuracy."""

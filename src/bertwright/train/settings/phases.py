@@ -63,6 +63,8 @@ class Phase:
     """Seconds of training after which the phase ends, and which its rate follows instead of updates; 0: none."""
     target_accuracy: float | None = None
     """Held-out accuracy of masked tokens at which the phase ends."""
+    own_heldout: Callable[[], Heldout] | None = None
+    """Returns the held-out examples of a task with files of its own, which `heldout` are the batches of."""
     finds_micro_batch: bool = False
     """Whether the micro-batch size is found when training starts, and halved if memory runs out."""
 
@@ -176,6 +178,7 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
         loader=loader,
         # Loaded when first scored, and cached: a forecast or a plan of phases never needs the batches.
         heldout=cache(lambda: heldout_of(config, phase, examples)),
+        own_heldout=own_heldout(config, phase, examples),
         heldout_sequences=min(config.heldout_sequences, sequences),
         steps=phase.end_after or steps,
         schedule_steps=steps,
@@ -245,9 +248,16 @@ def heldout_of(config: TrainConfig, phase: PhaseConfig, examples: Artifact) -> l
     """Return the run's held-out batches, also for a phase with its own data: all phases are scored on the same
     documents."""
     length, masking, most = phase.length, phase.masking, config.heldout_sequences
-    if files := task_of(config.objective).own_examples:
-        heldout = Heldout.evenly(files.open(examples, "heldout", length), most)
-        return list(heldout.batches(HELDOUT_MICRO_BATCH))
+    if own := own_heldout(config, phase, examples):
+        return list(own().batches(HELDOUT_MICRO_BATCH))
     # Always the rate of the first step, even if a schedule changes it: scores of all steps use the same masks.
     rate = masking.rate_at(0)
     return list(heldout_batches(examples, length, masking.most(length), rate, HELDOUT_MICRO_BATCH, most))
+
+
+def own_heldout(config: TrainConfig, phase: PhaseConfig, examples: Artifact) -> Callable[[], Heldout] | None:
+    """Return what opens the held-out examples of a task with files of its own; None for a task that has none."""
+    files = task_of(config.objective).own_examples
+    if files is None:
+        return None
+    return lambda: Heldout.evenly(files.open(examples, "heldout", phase.length), config.heldout_sequences)
