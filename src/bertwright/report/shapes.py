@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bertwright.evaluate.shapes import Counts
-from bertwright.tasks.section import Epochs
+from bertwright.tasks.shapes import Epochs
 from bertwright.train.shapes import AveragingCounts
 
 

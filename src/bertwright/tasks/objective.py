@@ -48,8 +48,8 @@ class ScoredObjective(Objective, Protocol):
         """What the rows of the network's logits belong to, [B, C], [P, C] or [T, C]."""
 
     def score(self, logits: Sequence[NDArray[np.float64]], batches: Sequence[MicroBatch], heldout: Heldout) -> Scores:
-        """The scores of the logits of the batches that the held-out examples consist of, by the names that `evaluate`
-        gives them; None where a score is undefined. The same for any number of ranks."""
+        """The scores of the logits, [rows, C] each, of the batches that the held-out examples consist of, by the names
+        that `evaluate` gives them; None where a score is undefined. The same for any number of ranks."""
 
 
 class Recorded(nn.Module):
@@ -61,7 +61,7 @@ class Recorded(nn.Module):
         self.training = network.training
 
     def forward(self, batch: PackedBatch) -> Tensor:
-        """The network's output for a batch."""
+        """The network's output for a batch: logits [B, C], [P, C] or [T, C]."""
         output: Tensor = self.network(batch)
         weights = batch.weights if self.rows == "predictions" else batch.sequence_weights
         if self.rows == "tokens":

@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from typing_extensions import TypedDict
-
 from bertwright.core.artifact import Artifact
 from bertwright.core.numbers import percent
 from bertwright.page.chart import Chart, Points, Series
 from bertwright.page.markup import Content, Element
+from bertwright.tasks.shapes import Epochs, Scored
 
 Rows = Sequence[Mapping[str, Any]]
 """Rows of metrics.jsonl, in order."""
@@ -176,25 +175,6 @@ class TaskSection:
     def tables(self, scores: Mapping[str, Any]) -> Iterator[Element]:
         """Tables of the scores of single classes or kinds, and of what was confused, for the report and the card."""
         yield from ()
-
-
-class Scored(TypedDict):
-    """A score that was taken in training."""
-
-    step: int
-    """Optimizer steps before it, over all phases."""
-    number: int
-    """How many scores there were with it."""
-    score: float
-
-
-class Epochs(TypedDict):
-    """A held-out score in the course of training: usually after each epoch."""
-
-    name: str
-    last: Scored
-    best: Scored
-    note: str
 
 
 CHOSEN = (

@@ -37,7 +37,7 @@ class Choice:
         return {"choice": Term(scores_BB, labels_B, batch.sequence_weights * right_B)}
 
     def score(self, logits: Sequence[NDArray[np.float64]], batches: Sequence[MicroBatch], heldout: Heldout) -> Scores:
-        """As `ScoredObjective.score`: accuracy, and Matthews' correlation of the places of answers."""
+        """As `ScoredObjective.score`, of logits [B, 1] each: accuracy, and Matthews' correlation of places."""
         found = scores_of(*split_questions(logits, batches))
         return {name: found[name] for name in ("accuracy", "matthews")}
 

@@ -50,7 +50,7 @@ class Classification:
         return {"classification": Term(logits_BC, labels_B, weights_B)}
 
     def score(self, logits: Sequence[NDArray[np.float64]], batches: Sequence[MicroBatch], heldout: Heldout) -> Scores:
-        """As `ScoredObjective.score`: accuracy, F1 and Matthews' correlation, or the correlations of numbers."""
+        """As `ScoredObjective.score`, of logits [B, C] each; see `class_scores`."""
         return score_logits(np.concatenate(logits), np.concatenate([batch.sequence_labels for batch in batches]))
 
 

@@ -40,7 +40,7 @@ class Span:
         }
 
     def score(self, logits: Sequence[NDArray[np.float64]], batches: Sequence[MicroBatch], heldout: Heldout) -> Scores:
-        """As `ScoredObjective.score`: exact match and F1 of the answers to the questions of the windows."""
+        """As `ScoredObjective.score`, of logits [T, 2] each: exact match and F1."""
         from bertwright.tasks.span.scores import score_windows
 
         return score_windows(logits, batches, heldout, self.max_answer)

@@ -32,7 +32,7 @@ class Tagging:
         return {"tagging": Term(model(batch), batch.labels, batch.weights)}
 
     def score(self, logits: Sequence[NDArray[np.float64]], batches: Sequence[MicroBatch], heldout: Heldout) -> Scores:
-        """As `ScoredObjective.score`: the accuracy of words, and precision, recall and F1 of entities."""
+        """As `ScoredObjective.score`, of logits [P, C] each; see `score_words`."""
         from bertwright.tasks.tagging.word_scores import score_words
 
         found = score_words(np.concatenate(logits), batches, heldout, self.files)
