@@ -89,7 +89,7 @@ def test_choices_are_right_and_stock_transformers_gives_the_same(
         assert answer == pytest.approx(logits.softmax(-1).tolist(), abs=1e-5)
     assert right / 100 == pytest.approx(scores["accuracy"])
     monkeypatch.chdir(hf)
-    (shown,) = run_card(hf, capsys, lines=11)
+    (shown,) = run_card(hf, capsys, lines=12)
     assert shown
     assert "accuracy" in (out / "report.html").read_text(encoding="utf-8")
 

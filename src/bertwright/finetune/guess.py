@@ -189,27 +189,31 @@ def guess_choices(task: FinetuneTask, files: Sequence[Path], given: ChoiceLayout
     """The keys of questions with choices: columns, and the number of the first choice in the labels, from training
     files and those held out.
 
-    `given` has what the user says. Raises `DataError` as `read_layout` and `find_labelling`, and without labels.
+    `given` has what the user says. Keys are left out where files differ: each is then read by its own columns. Raises
+    `DataError` as `read_layout` and `find_labelling`, and without labels.
     """
     said = {name: value for name, value in vars(given).items() if value not in ((), "", None, {})}
     wanted = replace(task.layout, **said)
-    layout = read_layout(files[0], wanted)
-    if not layout.label:
-        raise DataError(
-            f"{files[0]} has no column that is known to be that of the label. Name it: train.objective.label=NAME."
-        )
-    labelling = find_labelling(files, layout)
-    columns = {"context": layout.context, "question": layout.question, "choices": layout.choices}
+    layouts = [read_layout(file, wanted) for file in files]
+    for file, each in zip(files, layouts, strict=True):
+        if not each.label:
+            raise DataError(
+                f"{file} has no column that is known to be that of the label. Name it: train.objective.label=NAME."
+            )
+    first, alike = layouts[0], all(each == layouts[0] for each in layouts)
+    why = _GUESSED if alike else f"{_GUESSED}; other columns differ between the files"
     keys = {
-        name: Key(list(value), "" if getattr(given, name) else f"{task.name}'s" if getattr(wanted, name) else _GUESSED)
-        for name, value in columns.items()
-        if value
+        name: Key(list(value), "" if getattr(given, name) else f"{task.name}'s" if getattr(wanted, name) else why)
+        for name in ("context", "question", "choices")
+        if (value := getattr(first, name)) and all(getattr(each, name) == value for each in layouts)
     }
-    keys["label"] = Key(layout.label, "" if given.label else f"{_GUESSED}; {_LABELLED[labelling.kind]}")
-    if labelling.kind == "number":
-        keys["first"] = Key(labelling.first, f"the labels in the files count from {labelling.first}")
-    if layout.words:
-        keys["words"] = Key(dict(layout.words), "" if given.words else "what is read instead of these values")
+    if alike:
+        labelling = find_labelling(files, first)
+        keys["label"] = Key(first.label, "" if given.label else f"{_GUESSED}; {_LABELLED[labelling.kind]}")
+        if labelling.kind == "number":
+            keys["first"] = Key(labelling.first, f"the labels in the files count from {labelling.first}")
+    if first.words:
+        keys["words"] = Key(dict(first.words), "" if given.words else "what is read instead of these values")
     return keys
 
 

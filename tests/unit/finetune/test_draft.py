@@ -146,6 +146,18 @@ def test_defaults_depend_on_task_and_size(name: str, hidden: int, wanted: tuple[
     assert tuple(keys[key].value for key in ("learning_rate", "epochs", "batch", "length", "warmup")) == wanted
 
 
+def test_files_of_questions_may_have_different_columns(model: Path, tmp_path: Path) -> None:
+    """SWAG's train_full.csv and val.csv: each is read by its own."""
+    data = data_of("swag", tmp_path / "data")
+    full = "startphrase,gold-ending,distractor-0,distractor-1,sent1,sent2\nA. He,runs.,eats.,flies.,A.,He\n"
+    (data / "train.csv").write_text(full)
+    objective = draft("swag", model, data).values["train"]["objective"]
+    assert objective == {"kind": "choice", "context": ["sent1"], "question": ["sent2"]}
+    (data / "train.csv").write_text("text,choice1,choice2\nA.,b,c\n")
+    with pytest.raises(DataError, match=r"train\.csv has no column that is known to be that of the label"):
+        draft("swag", model, data)
+
+
 def test_no_sequence_is_longer_than_the_model_takes() -> None:
     assert phase_of(find_task("sst2"), 128, 64)["length"].value == 64
 

@@ -28,12 +28,13 @@ from bertwright.model.batch import PackedBatch, packed
 from bertwright.model.classifier import Classifier
 from bertwright.model.config import Kernel
 from bertwright.model.interop.peer import peer_of
+from bertwright.tasks.choice.choice_scores import scores_of
 from bertwright.tasks.choice.config import ChoiceFiles
 from bertwright.tasks.choice.examples import ChoiceExamples
 from bertwright.tasks.choice.layout import Layout
 from bertwright.tasks.choice.objective import Choice
 from bertwright.tasks.choice.run import run
-from bertwright.tasks.choice.scores import by_chance, scores_of
+from bertwright.tasks.choice.scores import by_chance
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.run import run as make_vocab
 
@@ -190,5 +191,6 @@ def test_scores_are_those_of_a_plain_restatement() -> None:
     assert by_chance({**scores, "chance": 0.3, "sequences": 200}) and not by_chance(
         {"accuracy": 0.6, "chance": 0.5, "sequences": 400}
     )
-    broken = scores_of([np.array([np.nan, 1.0])], np.array([0]))
-    assert broken == {"choice_loss": None, "accuracy": None, "matthews": None}
+    for value in (np.nan, np.inf):
+        broken = scores_of([np.array([value, 1.0])], np.array([0]))
+        assert broken == {"choice_loss": None, "accuracy": None, "matthews": None}

@@ -33,11 +33,11 @@ def scores_of(found: Sequence[Scores], right: NDArray[np.int64]) -> dict[str, An
     `matthews` is Matthews' correlation of the places of answers, which HuLU publishes for HuCoPA. Of choices with equal
     scores the first is the answer.
     """
+    if not all(np.isfinite(scores).all() for scores in found):
+        return {"choice_loss": None, "accuracy": None, "matthews": None}
     losses = [log_sum(scores) - scores[label] for scores, label in zip(found, right, strict=True)]
     most = max(len(scores) for scores in found)
     answers = np.array([scores.argmax() for scores in found])
-    if not all(np.isfinite(scores).all() for scores in found):
-        return {"choice_loss": None, "accuracy": None, "matthews": None}
     of_places = of_classes(answers, right, most)
     answered = {f"choice {i + 1}": count for i, count in enumerate(np.bincount(answers, minlength=most).tolist())}
     shares = {"accuracy": of_places["accuracy"], "matthews": of_places["matthews"]}

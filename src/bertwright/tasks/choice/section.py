@@ -164,9 +164,10 @@ class ChoiceSection(TaskSection):
 
     def program(self, texts: Sequence[str]) -> list[str]:
         """As `TaskSection.program`."""
-        text = next(iter(texts), "The man turned on the faucet. What happened as a result?")
+        # Not one of `texts`, whose choices are not known here.
         return [
-            f"text, choices = {text!r}, {['The toilet filled with water.', 'Water flowed from the spout.']!r}",
+            'text = "The man turned on the faucet. What happened as a result?"',
+            'choices = ["The toilet filled with water.", "Water flowed from the spout."]',
             'inputs = tokenizer([text] * len(choices), choices, padding=True, return_tensors="pt")',
             "with torch.no_grad():",
             "    scores = model(**{name: values[None] for name, values in inputs.items()}).logits[0]",
