@@ -269,6 +269,13 @@ def test_predictions_are_those_that_were_scored(workplace: Path, call: Call) -> 
         right = [row[2] == label for row, label in zip(rows, ["positive", "negative"] * 8, strict=True)]
         assert sum(right) / 16 == accuracy == 1.0
     assert json.loads(call("predict", "run", "dev.tsv", "--json").out.splitlines()[0])["label"] == "positive"
+    Path("other.tsv").write_text("text\tsentence\ngood\ta bad film .\n", encoding="utf-8")
+    answered = call("predict", "run", "other.tsv").out.splitlines()[1]
+    assert answered.split("\t")[2] == "negative", "the column that it was trained on"
+    named = call("predict", "run", "other.tsv", "--text", "text").out.splitlines()[1]
+    assert named.split("\t")[2] == "positive"
+    Path("bare.tsv").write_text("7\ta bad film .\n", encoding="utf-8")
+    assert call("predict", "run", "bare.tsv", "--text", "2").out.startswith("7\ta bad film .\tnegative\t")
     Path("test.tsv").write_text("index\tsentence\n0\ta bad film .\n1\ta good film .\n", encoding="utf-8")
     done = call("predict", "run", "test.tsv", "--submission", "glue", "--out", "sent")
     assert done.out == "sent/SST-2.tsv\n" and Path("sent/SST-2.tsv").read_text() == "index\tprediction\n0\t0\n1\t1\n"

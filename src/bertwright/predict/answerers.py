@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import read_json
+from bertwright.examples.labelled.files import TextFiles
 from bertwright.finetune.guess import find_texts
 from bertwright.model.classifier import Classifier
 from bertwright.model.text_encoder import Encoder
@@ -38,9 +39,10 @@ class Classes(Answerer):
 
     lacking: ClassVar[str] = "records without a text"
 
-    def __init__(self, encoder: Encoder, names: Names) -> None:
-        self.encoder, self.names = encoder, names
-        self.labels = encoder.model.config.labels
+    def __init__(self, encoder: Encoder, names: Names, trained: Sequence[Names] = ()) -> None:
+        self.encoder, self.labels = encoder, encoder.model.config.labels
+        self.names, self.wanted = names, [names] if any(names) else trained
+        """The columns that the user names; and these, or alternatives of those that it was trained on."""
         self._columns = ("", "")
 
     @property
@@ -61,7 +63,14 @@ class Classes(Answerer):
 
     def find(self, file: Path, some: Sequence[Mapping[str, Any]]) -> None:
         """As `Answerer.find`."""
-        self._columns = find_texts(file, some, *self.names)
+        there = [each for each in self.wanted if all(name in some[0] for name in each if name)]
+        # If the user names a column that is not there, it is an error; otherwise columns are guessed.
+        self._columns = find_texts(file, some, *next(iter(there), self.names))
+
+    def by_number(self, header: Sequence[str]) -> bool:
+        """As `Answerer.by_number`."""
+        names = [name for each in self.wanted[:1] for name in each if name]
+        return bool(names) and all(map(str.isdigit, names)) and not all(name in header for name in names)
 
     def of_record(self, record: Mapping[str, Any]) -> Any:
         """As `Answerer.of_record`."""
@@ -257,7 +266,7 @@ def answerer_of(folder: Path, encoder: Encoder, names: Names, threshold: float |
         raise RecipeError(f"{options} have no effect with a model for {'words' if head == 'token' else 'choices'}.")
     match head:
         case "sequence" | "several":
-            return Classes(encoder, names)
+            return Classes(encoder, names, _trained_on(folder))
         case "token":
             return Tags(encoder, names)
         case "span":
@@ -273,6 +282,13 @@ def run_of(folder: Path) -> Path | None:
     """The run that a model's folder belongs to: the folder itself, or that of its `train` or `export/hf`."""
     above = (folder, *folder.resolve().parents[:2])
     return next((each for each in above if (each / "recipe.toml").is_file()), None)
+
+
+def _trained_on(folder: Path) -> list[Names]:
+    """The columns of texts that the model's run was trained on, alternatives for different releases of the data."""
+    run = run_of(folder)
+    files = recorded_recipe(run)[0].task.files if run is not None else None
+    return [Names(each.first, each.second) for each in files.described.columns] if isinstance(files, TextFiles) else []
 
 
 def _threshold(run: Path) -> float | None:

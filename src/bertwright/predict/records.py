@@ -49,6 +49,12 @@ class TextRecords(Source):
     def read(self, lines: TextIO) -> Iterator[Record]:
         """Yield the records of a file."""
 
+    def names(self, first: list[str]) -> tuple[list[str], bool]:
+        """The names of the columns of a table with this first row, and whether that is a header."""
+        if self.answerer.by_number(first):
+            return [str(number) for number in range(1, len(first) + 1)], False
+        return first, True
+
     @abstractmethod
     def joined(self, text: str, cells: Mapping[str, Any]) -> str:
         """A record, without the end of its line, with more cells."""
@@ -103,9 +109,10 @@ class Tsv(TextRecords):
 
     def read(self, lines: TextIO) -> Iterator[Record]:
         """As `TextRecords.read`."""
-        self.header = next(lines, "")
-        names = self.header.lstrip(_BOM).rstrip("\r\n").split("\t")
-        for number, line in enumerate(lines, 2):
+        first = next(lines, "")
+        names, header = self.names(first.lstrip(_BOM).rstrip("\r\n").split("\t"))
+        self.header = first if header else ""
+        for number, line in enumerate(lines if header else chain([first], lines), 1 + header):
             cells, place = line.rstrip("\r\n").split("\t"), f"line {number:,}"
             fit = len(cells) == len(names)
             if not fit and line.strip():
@@ -137,8 +144,12 @@ class Csv(TextRecords):
         self.delimiter = delimiter_of(first)
         lines.seek(0)
         reader = csv.reader(noted(), strict=True, delimiter=self.delimiter)
-        names = next(reader, [])
-        self.header = "".join(taken)
+        cells = next(reader, [])
+        names, header = self.names(cells)
+        if header:
+            self.header = "".join(taken)
+        else:
+            yield Record("".join(taken), "line 1", dict(zip(names, cells, strict=True)))
         while True:
             taken.clear()
             try:
@@ -303,6 +314,8 @@ def clean(value: Any) -> str | None:
 
 
 def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return "|".join(map(_cell, value))
     return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 

@@ -53,6 +53,10 @@ class Answerer(ABC):
         """Find the columns of the questions in some records of a file; raises `DataError` naming it if there are
         none."""
 
+    def by_number(self, header: Sequence[str]) -> bool:
+        """Whether its columns are numbers from 1 instead of names in the first row of a table, which then is data."""
+        return False
+
     @abstractmethod
     def of_record(self, record: Mapping[str, Any]) -> Any:
         """The question in a record; None if there is none."""

@@ -112,6 +112,23 @@ def test_records_keep_their_bytes(name: str, content: bytes, wanted: bytes, wron
     assert written(tmp_path / name, Lengths()) == (wanted, wrong)
 
 
+class Second(Lengths):
+    """The same of the second column of tables without a header."""
+
+    def by_number(self, header: Sequence[str]) -> bool:
+        return True
+
+    def find(self, file: Path, some: Sequence[Mapping[str, Any]]) -> None:
+        self.column = "2"
+
+
+def test_tables_without_a_header_have_numbers(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("1\ta b\n2\tc\n", encoding="utf-8")
+    (tmp_path / "a.csv").write_text('1,"a, b"\n2,c\n', encoding="utf-8")
+    assert written(tmp_path / "a.tsv", Second()) == (b"1\ta b\t3 long\t0.5000\n2\tc\t1 long\t0.5000\n", [])
+    assert written(tmp_path / "a.csv", Second()) == (b'1,"a, b",4 long,0.5000\n2,c,1 long,0.5000\n', [])
+
+
 def test_tables_get_columns(tmp_path: Path) -> None:
     table = pyarrow.table({"text": ["a b", None], "number": pyarrow.array([1, 2], pyarrow.int8())})
     parquet.write_table(table, tmp_path / "a.parquet")
