@@ -274,6 +274,8 @@ def test_predictions_are_those_that_were_scored(workplace: Path, call: Call) -> 
     assert answered.split("\t")[2] == "negative", "the column that it was trained on"
     named = call("predict", "run", "other.tsv", "--text", "text").out.splitlines()[1]
     assert named.split("\t")[2] == "positive"
+    Path("renamed.tsv").write_text("id\tblurb\n7\ta bad film .\n", encoding="utf-8")
+    assert "negative" in call("predict", "run", "renamed.tsv").out, "a column of another name is guessed"
     Path("bare.tsv").write_text("7\ta bad film .\n", encoding="utf-8")
     assert call("predict", "run", "bare.tsv", "--text", "2").out.startswith("7\ta bad film .\tnegative\t")
     Path("test.tsv").write_text("index\tsentence\n0\ta bad film .\n1\ta good film .\n", encoding="utf-8")
