@@ -50,7 +50,7 @@ def test_two_ranks_train_as_one_process(written: Path, tmp_path: Path, call: Cal
     for rank in ranks:
         rank.join()
     assert [rank.exitcode for rank in ranks] == [0, 0], said(together, 0) + said(together, 1)
-    for name in ("classification_loss", "heldout_classification_loss", "heldout_classification_accuracy"):
+    for name in ("classification_loss", "heldout_classification_loss", "heldout_classification_accuracy", "heldout_f1"):
         assert losses(together, name) == pytest.approx(losses(alone, name), abs=1e-6)
     assert len(losses(alone)) == 18 and len(set(losses(alone))) == 18
 

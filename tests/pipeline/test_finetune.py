@@ -56,9 +56,19 @@ def test_two_seeds_have_a_table(workplace: Path, call: Call) -> None:
     assert [line.split()[0] for line in lines[1:6]] == ["1", "2", "mean", "least", "greatest"]
     assert lines[6].split() == ["constant", "answer", "0.5000"]
     assert lines[7].endswith("of 2 runs collapsed; ± is the sample standard deviation")
+    assert "the worst errors, to read: out/seed-1/evaluate/errors.jsonl" in lines
     results = read_json(workplace / "out" / SCORES)
     values = [read_json(Path(each["folder"]) / "evaluate" / "scores.json")["accuracy"] for each in results["runs"]]
     assert [each["scores"]["accuracy"] for each in results["runs"]] == values == [1.0, 1.0]
+    for each in results["runs"]:
+        rows = [json.loads(row) for row in (Path(each["folder"]) / "train" / "metrics.jsonl").read_text().splitlines()]
+        taken = [row["heldout_accuracy"] for row in rows if "heldout_accuracy" in row]
+        assert (
+            len(taken) == each["epochs"]["last"]["number"] == 4 and each["epochs"]["last"]["score"] == taken[-1] == 1.0
+        )
+        best = each["epochs"]["best"]
+        assert best["score"] == max(taken) and taken[best["number"] - 1] == max(taken)
+        assert read_json(Path(each["folder"]) / "summary.json")["epochs"] == each["epochs"]
     assert results["scores"]["accuracy"]["deviation"] == 0.0 and results["collapsed"] == 0
     one, two = (workplace / "out" / f"seed-{number}" / "examples" / "manifest.json" for number in (1, 2))
     assert one.samefile(two), "examples are made once"
@@ -317,3 +327,19 @@ def test_words_are_tagged(workplace: Path, call: Call) -> None:
     assert [line.split("\t")[:2] for line in done.out.splitlines() if line] == [
         ["a", "DET"], ["bad", "ADJ"], ["film", "NOUN"],
     ]  # fmt: skip
+
+
+def test_several_labels_from_a_file_to_predictions(workplace: Path, call: Call) -> None:
+    rows = [("a good film", "fine"), ("a bad film", "poor"), ("a good bad film", "fine;poor"), ("a film", "")] * 16
+    Path("mine.csv").write_text(
+        "text,label\n" + "".join(f"{text} {n},{label}\n" for n, (text, label) in enumerate(rows))
+    )
+    run = call("finetune", "classify", "--model", "model", "--data", "mine.csv", "--out", "run", *FEW)
+    assert run.code == 0, run.err
+    assert "train.objective.several = true: the column 'label' has text with ';' between labels" in run.err
+    assert run.out.split()[:6] == ["seed", "f1_micro", "(official)", "f1_macro", "accuracy", "42"]
+    done = call("predict", "run", "mine.csv", "--json")
+    assert done.code == 0, done.err
+    answer = json.loads(done.out.splitlines()[0])
+    assert answer["labels"] == [label for label, p in answer["probabilities"].items() if p > 0.5]
+    assert call("predict", "run/export/hf", "mine.csv").code == 0

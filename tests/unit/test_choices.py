@@ -11,7 +11,7 @@ from tests.reference.teachers import SPECIALS
 from tests.unit.export.conftest import run_card
 from tests.unit.resumed import assert_resumes
 
-from bertwright import Encoder, Recipe, run
+from bertwright import Encoder, Recipe, RunFolder, run
 from bertwright.core.errors import DataError
 from bertwright.core.files import read_json
 from bertwright.core.log import SILENT
@@ -75,6 +75,8 @@ def test_choices_are_right_and_stock_transformers_gives_the_same(
     assert scores["sequences"] == scores["repeated"] == 100 and scores["majority_label"].startswith("choice ")
     assert scores["chance"] == pytest.approx(sum(1 / len(each["choices"]) for each in questions()) / 100)
     assert scores["accuracy"] == summary["accuracy"] > scores["majority"] and not scores["untrained"]
+    row = [row for row in RunFolder(out).metrics if "heldout_accuracy" in row][-1]
+    assert row["heldout_accuracy"] == scores["accuracy"]
     hf = out / "export" / "hf"
     theirs = transformers.AutoModelForMultipleChoice.from_pretrained(hf)
     tokenizer = transformers.AutoTokenizer.from_pretrained(hf)

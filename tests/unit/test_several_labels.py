@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.unit.export.conftest import run_card
+from tests.unit.resumed import assert_resumes
 from tests.unit.test_classification import UNTIL_EVALUATE, recipe
 from tests.unit.train.test_run import Notes
 
@@ -56,7 +57,12 @@ def test_labels_are_learned_and_transformers_gives_them(
     assert scores["classes"]["wet"]["support"] == 4 and scores["answered"].keys() == {*LABELS}
     assert len((out / "evaluate" / "errors.jsonl").read_text().splitlines()) == 12 - sum(right)
     row = json.loads((out / "train" / "metrics.jsonl").read_text().splitlines()[-1])
-    assert row["heldout_labels_accuracy"] == scores["accuracy"]
+    assert row["heldout_labels_accuracy"] == row["heldout_accuracy"] == scores["accuracy"]
+    for name in ("f1_micro", "f1_macro", "matthews"):
+        assert row[f"heldout_{name}"] == pytest.approx(scores[name]), "training scores answers as evaluate does"
+    epochs = read_json(out / "summary.json")["epochs"]
+    assert epochs["name"] == "f1_micro" and epochs["last"]["score"] == row["heldout_f1_micro"]
+    assert epochs["best"]["score"] >= epochs["last"]["score"] and "chosen by the held-out" in epochs["note"]
     seen = [f"the {noun} is {word} ." for noun in ("mill", "river") for word in ("bad", "good", "warm", "bad good")]
     encoder = Encoder(out).classify(seen)
     assert Encoder(out / "export" / "hf").classify(seen) == encoder
@@ -91,3 +97,9 @@ def test_a_constant_answer_is_reported(tmp_path: Path) -> None:
     losses = [error["loss"] for error in errors]
     assert len(errors) == 20 and losses == sorted(losses, reverse=True)
     assert {error["answer"] for error in errors} < {"no label", *LABELS, "poor, fine", "fine, wet", "poor, wet"}
+
+
+def test_a_stopped_training_ends_with_the_same_weights_and_scores(tmp_path: Path) -> None:
+    recipe(tmp_path, f"labels = {json.dumps(LABELS)}, several = true", texts())
+    settings = ["train.log_every=1", "train.phases.0.epochs=4", "train.evaluate_every=5"]
+    assert_resumes(Recipe.load(tmp_path / "recipe.toml", settings), tmp_path, 9)

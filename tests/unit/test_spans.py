@@ -11,7 +11,7 @@ from tests.reference.teachers import SPECIALS
 from tests.unit.export.conftest import run_card
 from tests.unit.resumed import assert_resumes
 
-from bertwright import Recipe, run
+from bertwright import Recipe, RunFolder, run
 from bertwright.core.errors import DataError
 from bertwright.core.files import read_json
 from bertwright.core.log import SILENT
@@ -83,6 +83,10 @@ def test_answers_are_found_and_stock_transformers_finds_the_same(
     assert scores["f1"] == summary["f1"] > 0.6 and not scores["untrained"]
     assert scores["f1"] >= scores["f1_no_threshold"]
     assert scores["has_answer"]["questions"] == 24 and scores["no_answer"]["questions"] == 12
+    row = [row for row in RunFolder(out).metrics if "heldout_f1" in row][-1]
+    assert row["heldout_f1"] == pytest.approx(scores["f1"]) and row["heldout_exact"] == pytest.approx(scores["exact"])
+    errors = [json.loads(line) for line in (out / "evaluate" / "errors.jsonl").read_text().splitlines()]
+    assert len(errors) == min(36 - round(36 * scores["exact"]), 20) and all(e["answer"] != e["gold"] for e in errors)
     hf = out / "export" / "hf"
     theirs = transformers.AutoModelForQuestionAnswering.from_pretrained(hf)
     tokenizer = transformers.AutoTokenizer.from_pretrained(hf)

@@ -10,7 +10,7 @@ from tests.reference.teachers import SPECIALS
 from tests.unit.export.conftest import run_card
 from tests.unit.resumed import assert_resumes
 
-from bertwright import Recipe, run
+from bertwright import Recipe, RunFolder, run
 from bertwright.core.errors import DataError
 from bertwright.core.files import read_json
 from bertwright.core.log import SILENT
@@ -72,6 +72,9 @@ def test_entities_are_found_and_stock_transformers_finds_the_same(
     assert scores["f1"] == scores["f1_conlleval"] == summary["f1"] == 1.0
     assert scores["types"]["LOC"] == {"precision": 1.0, "recall": 1.0, "f1": 1.0, "entities": 8}
     assert scores["majority_label"] == "O"
+    row = [row for row in RunFolder(out).metrics if "heldout_f1" in row][-1]
+    assert (row["heldout_f1"], row["heldout_f1_conlleval"], row["heldout_accuracy"]) == (1.0, 1.0, 1.0)
+    assert summary["epochs"]["name"] == "f1" and (out / "evaluate" / "errors.jsonl").read_bytes() == b""
     tag = transformers.pipeline("token-classification", model=str(out / "export" / "hf"), device="cpu")
     predicted, actual = [], []
     for sentence in sentences():

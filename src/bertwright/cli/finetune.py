@@ -127,7 +127,25 @@ def _lines(results: Results) -> Iterator[str]:
     if len(results["runs"]) > 1:
         runs = len(results["runs"])
         yield f"{results['task']}: {results['collapsed']} of {runs} runs collapsed; ± is the sample standard deviation"
+    yield from _epoch_lines(results)
+    first = Path(results["runs"][0]["folder"])
+    yield from wrap("", f"the worst errors, to read: {first / 'evaluate' / 'errors.jsonl'}", terminal_width())
     yield from _remedy([results])
+
+
+def _epoch_lines(results: Results) -> Iterator[str]:
+    """The best epoch of each run whose last one is another; the table has the scores of the last ones."""
+    found = [(each["seed"], epochs) for each in results["runs"] if (epochs := each["epochs"]) is not None]
+    better = [(seed, epochs) for seed, epochs in found if epochs["best"]["score"] > epochs["last"]["score"]]
+    if not better:
+        return
+    shown = (
+        f"{best['score']:.4f} after epoch {best['number']} of {epochs['last']['number']} (seed {seed})"
+        for seed, epochs in better
+        if (best := epochs["best"])
+    )
+    listed = f"{results['metric']} after the last epoch is in the table; after the best one it was {', '.join(shown)}"
+    yield from wrap("", f"{listed}: {better[0][1]['note']}.", terminal_width())
 
 
 def _grid_lines(found: GridResults) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,14 @@ TELLING = 16
 FEW_TEXTS = 50
 """Number of held-out texts below which the scores of a classifier decide nothing: with 50 an accuracy has a standard
 error of up to 7 points."""
+
+ERRORS = 4
+"""Standard errors above which a difference of shares is no chance: of a thousand labels, one in sixteen data sets has
+such a difference by chance."""
+DIFFERENCE = 0.03
+"""The smallest difference of shares that is worth a warning."""
+_NAMED = 5
+"""Labels that a sentence names."""
 
 
 def one_label(labelled: int, ones: float) -> list[str]:
@@ -37,6 +46,33 @@ def absent_classes(counts: Sequence[int], labels: Sequence[str]) -> list[str]:
         return []
     which = f"one of the labels {', '.join(absent)}, so they" if len(absent) > 1 else f"the label {absent[0]}, so it"
     return [f"no training text has {which} cannot be learned"]
+
+
+def different_shares(
+    counts: tuple[Sequence[int], Sequence[int]], totals: tuple[int, int], labels: Sequence[str]
+) -> Iterator[str]:
+    """Yield a sentence on the labels whose shares in the training and the held-out examples differ by more than chance,
+    given the `counts` of each and the numbers of examples: by more than `ERRORS` standard errors of the difference, and
+    by `DIFFERENCE` or more. None if there are fewer than `FEW_TEXTS` of either."""
+    trained, heldout = totals
+    if min(totals) < FEW_TEXTS:
+        return
+    found = []
+    for label, of_train, of_heldout in zip(labels, *counts, strict=True):
+        shares = of_train / trained, of_heldout / heldout
+        both = (of_train + of_heldout) / (trained + heldout)
+        error = math.sqrt(both * (1 - both) * (1 / trained + 1 / heldout))
+        difference = abs(shares[0] - shares[1])
+        if difference >= DIFFERENCE and difference > ERRORS * error:
+            found.append((difference, label, shares))
+    if found:
+        most = sorted(found, key=lambda each: -each[0])[:_NAMED]
+        listed = "; ".join(f"{label} {share:.1%} and {other:.1%}" for _, label, (share, other) in most)
+        more = f", and {len(found) - _NAMED:,} more" if len(found) > _NAMED else ""
+        yield (
+            "the shares of labels in the training and the held-out data differ by more than chance (over "
+            f"{ERRORS} standard errors): {listed}{more}; scores are those of data unlike the training data"
+        )
 
 
 def of_plans(

@@ -15,6 +15,7 @@ from bertwright.core.artifact import Artifact, build
 from bertwright.core.errors import DataError
 from bertwright.core.files import make_folder, sha256, sha256_of, write_json
 from bertwright.core.log import Log
+from bertwright.core.numbers import percent
 from bertwright.core.stage_context import StageContext
 from bertwright.core.task_records import record_libraries
 from bertwright.core.work_split import SINGLE, StageIncomplete
@@ -22,7 +23,7 @@ from bertwright.corpus.heldout import is_heldout, text_hash
 from bertwright.examples.columns import FOLDER, Columns
 from bertwright.examples.config import ExamplesConfig, ImportedData, PlanSet, distinct
 from bertwright.examples.example_set import Ids
-from bertwright.examples.information import FEW_TEXTS, absent_classes, unknown_words
+from bertwright.examples.information import FEW_TEXTS, absent_classes, different_shares, unknown_words
 from bertwright.examples.own_files import Files, OwnFiles, find_files, refuse_empty
 from bertwright.examples.plans import length_counts
 from bertwright.examples.problems import Problems
@@ -52,6 +53,10 @@ class Kind(ABC, Generic[Own, Stored]):
     def lengths(self, columns: Stored, length: int) -> Ids:
         """[N] tokens of each example with sequences of at most `length` tokens, special tokens included."""
         return np.minimum(columns.lengths + self.files.specials, length)
+
+    def total(self, columns: Stored, classes: Sequence[int]) -> int:
+        """What the counts of classes are shares of."""
+        return sum(classes)
 
     def baseline(self, train: Stored, heldout: Stored) -> dict[str, Any]:
         """The held-out score of a constant answer: the most common label of the training examples."""
@@ -119,6 +124,10 @@ class Splits:
     heldout: Columns
     repeated: int
     """Number of held-out examples whose texts also occur in training."""
+    otherwise: int
+    """Number of those that have another label there."""
+    contradictory: int
+    """Number of different training texts that occur with different labels."""
     files: Files
     read: list[dict[str, Any]]
     """For each file: name, hash, number of examples, and numbers of skipped ones."""
@@ -138,13 +147,17 @@ def read_splits(kind: Kind[Any, Any], files: Files, share: float, tokenizer: Tok
     """
     train, heldout, read = list[Any](), list[Any](), list[dict[str, Any]]()
     hashes: dict[bool, list[NDArray[np.uint64]]] = {False: [], True: []}
+    own = kind.files
     for file in (*files.train, *files.heldout):
         problems = Problems()
         examples = list(kind.files.read(file, problems))
         for sentence in problems.sentences():
             log.say(f"examples: {file.name}: {sentence}")
         read.append({"file": file.name, "sha256": sha256(file), "examples": len(examples), "problems": problems.counts})
-        of_file = np.array([text_hash(kind.files.texts(each)) for each in examples], np.uint64)
+        of_file = np.array(
+            [(text_hash(own.texts(each)), text_hash((*own.texts(each), own.label(each)))) for each in examples],
+            np.uint64,
+        ).reshape(-1, 2)
         held = np.full(len(examples), file in files.heldout)
         if not files.heldout:
             together = [text_hash(kind.files.held_together(each)) for each in examples]
@@ -153,9 +166,19 @@ def read_splits(kind: Kind[Any, Any], files: Files, share: float, tokenizer: Tok
             (heldout if is_held else train).append(example)
         for chosen in (False, True):
             hashes[chosen].append(of_file[held == chosen])
-    repeated = np.isin(np.concatenate(hashes[True]), np.concatenate(hashes[False]))
-    columns = kind.columns(train, tokenizer), kind.columns(heldout, tokenizer)
-    return Splits(*columns, int(repeated.sum()), files, read)
+    # [N, 2] of the texts alone, and of the texts with their labels.
+    trained, held_out = np.concatenate(hashes[False]), np.concatenate(hashes[True])
+    repeated, alike = (np.isin(held_out[:, k], trained[:, k]) for k in (0, 1))
+    _, labels = np.unique(np.unique(trained, axis=0)[:, 0], return_counts=True)
+    return Splits(
+        kind.columns(train, tokenizer),
+        kind.columns(heldout, tokenizer),
+        repeated=int(repeated.sum()),
+        otherwise=int((repeated & ~alike).sum()),
+        contradictory=int((labels > 1).sum()),
+        files=files,
+        read=read,
+    )
 
 
 def _check(kind: Kind[Any, Any], splits: Splits, data: ImportedData, config: ExamplesConfig) -> None:
@@ -225,10 +248,23 @@ def _sentences(
         more = "give more of them" if files.heldout else "raise examples.heldout"
         yield f"warning: scores on so few held-out {unit} ({held:,}) will be imprecise; {more}"
     if splits.repeated:
-        yield f"{splits.repeated:,} of the held-out {unit} also occur in the training {unit}, word for word"
+        other = f" ({splits.otherwise:,} of them with another label)" if splits.otherwise else ""
+        yield (
+            f"warning: {splits.repeated:,} of the held-out {unit} ({percent(splits.repeated / held)}) also occur in "
+            f"the training {unit}, word for word{other}, so a part of the scores measures memory; remove one copy"
+        )
+    if splits.contradictory:
+        yield (
+            f"warning: {splits.contradictory:,} of the training {unit} occur with different labels, of which at most "
+            "one can be learned; correct or remove them"
+        )
     tokens = splits.train.tokens
     for sentence in unknown_words(int((tokens == vocabulary["unk"]).sum()), len(tokens)):
         yield f"warning: {sentence}"
     if classes := counts["train"]["classes"]:
         yield from (f"warning: {each}" for each in absent_classes(classes, kind.files.labels))
+        of_heldout = counts["heldout"]["classes"]
+        totals = kind.total(splits.train, classes), kind.total(splits.heldout, of_heldout)
+        for sentence in different_shares((classes, of_heldout), totals, kind.files.labels):
+            yield f"warning: {sentence}"
     yield from (f"warning: {each}" for each in kind.warnings(splits.heldout))

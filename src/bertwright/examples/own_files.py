@@ -67,6 +67,10 @@ class OwnFiles(ABC):
     def texts(self, example: Any) -> Sequence[str]:
         """The texts of an example, by which repetitions are found."""
 
+    def label(self, example: Any) -> str:
+        """What is right of an example, as text, by which contradictions are found."""
+        return ""
+
     def held_together(self, example: Any) -> Sequence[str]:
         """The texts by which a share is held out: examples with the same ones are in the same split."""
         return self.texts(example)

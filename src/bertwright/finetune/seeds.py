@@ -20,8 +20,11 @@ from bertwright.finetune.draft import Draft
 from bertwright.finetune.tasks import FinetuneTask
 from bertwright.pipeline.lineage import matching_artifacts
 from bertwright.pipeline.run import run
+from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
 from bertwright.tasks.classification.verdict import BASELINES, one_answer
+from bertwright.tasks.section import epochs_of
+from bertwright.tasks.shapes import Epochs
 
 SCORES = "scores.json"
 _SHARED = ("vocab", "examples")
@@ -36,6 +39,8 @@ class SeedScores(TypedDict):
     scores: dict[str, float | None]
     collapsed: bool
     """Whether it gives one answer to everything, or none."""
+    epochs: Epochs | None
+    """The official score after the last and the best epoch; None if training took no such score."""
 
 
 class Spread(TypedDict):
@@ -145,6 +150,7 @@ def _results(draft: Draft, found: Mapping[int, Mapping[str, Any]], folders: Sequ
             folder=str(folder),
             scores={name: each[name] for name in names},
             collapsed=_collapsed(each, names),
+            epochs=epochs_of(RunFolder(folder).metrics, names[0]),
         )
         for (seed, each), folder in zip(found.items(), folders, strict=True)
     ]

@@ -62,6 +62,10 @@ class TextFiles(OwnFiles):
         """As `OwnFiles.texts`."""
         return example[:2]
 
+    def label(self, example: Text) -> str:
+        """As `OwnFiles.label`."""
+        return repr(example.label)
+
     def sizes(self, file: Path) -> TextSizes:
         """As `OwnFiles.sizes`; of a large file, estimated from a part of it."""
         from bertwright.examples.labelled.sizes import text_sizes  # needs numpy

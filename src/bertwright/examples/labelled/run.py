@@ -65,6 +65,10 @@ class LabelledKind(Kind[TextFiles, Labelled]):
             return counts
         return np.bincount(columns.labels.astype(np.int64), minlength=number) if number > 1 else np.zeros(0, np.int64)
 
+    def total(self, columns: Labelled, classes: Sequence[int]) -> int:
+        """As `Kind.total`: texts, of which each may have several labels."""
+        return len(columns)
+
     def baseline(self, train: Labelled, heldout: Labelled) -> dict[str, Any]:
         """As `Kind.baseline`; of numbers, the mean of the training labels."""
         if self.files.described.several:

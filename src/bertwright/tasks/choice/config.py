@@ -65,6 +65,10 @@ class ChoiceFiles(OwnFiles):
         """As `OwnFiles.texts`."""
         return example.context, example.question, *example.choices
 
+    def label(self, example: Question) -> str:
+        """As `OwnFiles.label`."""
+        return str(example.label)
+
     def held_together(self, example: Question) -> Sequence[str]:
         """As `OwnFiles.held_together`: the questions about a text."""
         return (example.context,)

@@ -69,6 +69,10 @@ class TaggedFiles(OwnFiles):
         """As `OwnFiles.texts`."""
         return example.words
 
+    def label(self, example: Sentence) -> str:
+        """As `OwnFiles.label`."""
+        return " ".join(example.tags)
+
 
 def _known(sentence: Sentence, labels: Sequence[str], problems: Problems) -> Sentence:
     """The sentence, after counting its tags that are not learned."""
