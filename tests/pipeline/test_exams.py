@@ -85,6 +85,11 @@ def test_mistakes_are_named_before_work_starts(finished: Path, call: Call, tmp_p
     assert (done.code, "there is no such suite" in done.err) == (2, True)
     done = call("evaluate", finished / "export", "--suite", "quick")
     assert (done.code, "Name one: --on RUN" in done.err) == (2, True)
+    other = tmp_path / "roberta"
+    shutil.copytree(finished / "export" / "hf", other)
+    (other / "config.json").write_text('{"model_type": "roberta"}')
+    done = call("evaluate", other, "--suite", "wiki", "--on", finished)
+    assert (done.code, "'roberta' is not a network that can be read" in done.err) == (2, True)
     done = call("evaluate", finished, "--suite", "probes")
     assert (done.code, "Name their folder: --data FOLDER" in done.err) == (2, True)
     done = call("evaluate", finished, finished, "--suite", "quick", "--checkpoints")
