@@ -101,6 +101,9 @@ class MuonConfig(Section):
 
     kind: Literal["muon"] = "muon"
     """Names this optimizer."""
+    products: Literal["auto", "fp32", "bf16"] = "auto"
+    """Precision of the products that make an update orthogonal. `auto`: bf16 on GPUs, as in Jordan's code, and on CPUs
+    where the training computes in bf16, too; else fp32."""
     momentum: Beta = 0.95
     """Decay rate of the average of a matrix's gradient, per update (Nesterov momentum)."""
     betas: tuple[Beta, Beta] = (0.9, 0.999)

@@ -14,9 +14,8 @@ a·s + b·s³ + c·s⁵ to each singular value s. After five of them singular va
 
 The factors of all iterations are polynomials of the first G and commute, so they can be multiplied with each other
 before they are multiplied with X (Gram Newton-Schulz, Dao et al. 2026): for n = 4m in 1.8 times fewer operations. In
-float32 both ways agree to 1e-3 of the result at worst, when most singular values are zero. In bfloat16 the second is
-unstable without restarts, so a GPU, where the iteration runs in bfloat16 as in Jordan's code, multiplies X each time. A
-CPU, which rarely has bfloat16 units, computes in float32.
+float32 both ways agree to 1e-3 of the result at worst, when most singular values are zero. In bfloat16, as in Jordan's
+code, the second is unstable without restarts, so X is multiplied each time.
 
 Each of several matrices that a tensor stacks along its rows, such as queries, keys and values, is updated like a matrix
 in a tensor of its own, with the factor of its own shape. One O for all would share its length between them, and the
@@ -92,8 +91,10 @@ class Muon(Optimizer):
         # Computed from complete matrices, even if this rank holds only a part of them.
         direction = self.shards.whole_of(p.grad.lerp(average, momentum), p)
         matrices = direction.chunk(count)
+        products = self.config.products
+        low = p.is_cuda if products == "auto" else products == "bf16"
         for matrix in matrices:
-            matrix.copy_(orthogonalized(matrix))
+            matrix.copy_(orthogonalized(matrix, low))
         step = self.shards.part_of(direction, p)
         p.mul_(1 - rate * weight_decay).add_(step, alpha=-rate * RMS * math.sqrt(max(matrices[0].shape)))
 
@@ -118,14 +119,15 @@ _ASPECT = 1.5
 """The n / m above which multiplying the factors first takes fewer operations."""
 
 
-def orthogonalized(matrix: Tensor) -> Tensor:
-    """The matrix [rows, columns] with all singular values moved close to 1, in the same dtype; zero stays zero."""
-    x: Tensor = matrix.to(torch.bfloat16) if matrix.is_cuda else matrix
+def orthogonalized(matrix: Tensor, low: bool = False) -> Tensor:
+    """The matrix [rows, columns] with all singular values moved close to 1, in the same dtype; zero stays zero. `low`:
+    by products in bfloat16."""
     # Transposed so that products have the size of the shorter side; dividing by the norm bounds singular values by 1.
-    x = x.mT if x.shape[0] > x.shape[1] else x
+    x = matrix.mT if matrix.shape[0] > matrix.shape[1] else matrix
     x = x / (torch.linalg.matrix_norm(x) + 1e-7)
+    x = x.to(torch.bfloat16) if low else x
     short, long = x.shape
-    x = _by_factors(x) if long > _ASPECT * short and not matrix.is_cuda else _by_matrix(x)
+    x = _by_factors(x) if long > _ASPECT * short and not low else _by_matrix(x)
     whole: Tensor = x.mT if matrix.shape[0] > matrix.shape[1] else x
     return whole.to(matrix.dtype)
 

@@ -17,6 +17,8 @@ from bertwright.optim.config import GroupConfig, MuonConfig
 from bertwright.optim.groups import set_rate
 from bertwright.optim.muon import orthogonalized
 from bertwright.train.engine.single import Single
+from bertwright.train.precision.config import Bf16Config, Fp32Config, PrecisionConfig
+from bertwright.train.setup.build import in_precision
 
 SHAPES = {
     "table.weight": (50, 16),
@@ -77,6 +79,27 @@ def check_twenty_updates(device: str, of_matrices: float = 2e-6) -> None:
         most = of_matrices if name in MATRICES else 2e-6
         assert np.linalg.norm(got - expected) <= most * np.linalg.norm(expected), name
         assert np.linalg.norm(expected - weights[name]) > 1e-2 * np.linalg.norm(expected), name
+
+
+@each_row("products", ["auto", "bf16"])
+@each_row("precision", [Fp32Config(), Bf16Config(allow_slow=True)])
+def test_products_are_as_precise_as_those_of_the_training(products: Any, precision: PrecisionConfig) -> None:
+    chosen = in_precision(MuonConfig(products=products), precision)
+    low = products == "bf16" or precision.kind == "bf16"
+    assert isinstance(chosen, MuonConfig) and (chosen.products == "bf16") is low
+    assert in_precision(MuonConfig(products="fp32"), precision) == MuonConfig(products="fp32")
+    model = Tensors(drawn(0, 0.1))
+    optimizer = build_optimizer(chosen, model, FUSED)
+    for p in model.parameters():
+        p.grad = torch.randn_like(p)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    set_rate(optimizer, 1.0)
+    optimizer.step()
+    for name in MATRICES[:2]:
+        p = model.get_parameter(name)
+        assert p.grad is not None
+        update = (before[name] * 0.9 - p.detach()) / (0.2 * max(p.shape) ** 0.5)
+        torch.testing.assert_close(update, orthogonalized(p.grad, low), atol=1e-5, rtol=1e-4)
 
 
 def test_exactly_the_matrices_of_layers_keep_one_moment() -> None:

@@ -24,6 +24,15 @@ def test_the_iteration_moves_singular_values_near_one(shape: tuple[int, int]) ->
     assert orthogonalized(torch.tensor(matrix)).dtype == torch.float32
 
 
+@each_row("shape", BOTH)
+def test_in_low_precision_it_is_as_near_as_eight_bits_allow(shape: tuple[int, int]) -> None:
+    matrix = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    found = orthogonalized(torch.tensor(matrix), low=True)
+    expected, got = newton_schulz(matrix), found.double().numpy()
+    assert found.dtype == torch.float32 and np.linalg.svd(got, compute_uv=False).max() < 1.25
+    assert 1e-4 < np.linalg.norm(got - expected) / np.linalg.norm(expected) < 0.1
+
+
 @each_row("shape", [(48, 192), (192, 48), (48, 48)])
 @each_row("decades", [0, 3, 6, 20])
 def test_small_singular_values_cost_no_more_than_a_thousandth(shape: tuple[int, int], decades: int) -> None:

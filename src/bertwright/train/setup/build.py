@@ -10,12 +10,14 @@ import torch
 
 from bertwright.core.log import Log
 from bertwright.core.plugins import packages_of
+from bertwright.optim.config import MuonConfig, OptimConfig
 from bertwright.train.averaging.averaging import build_averaging
 from bertwright.train.engine.ds_config import step_of
 from bertwright.train.engine.engine import build_engine
 from bertwright.train.machine.cpu_isa import in_use
 from bertwright.train.machine.thread_policy import threads_for, threads_message
 from bertwright.train.monitor.session_record import session_record
+from bertwright.train.precision.config import Bf16Config, PrecisionConfig
 from bertwright.train.precision.loss_scale import scale_from
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.settings.phase_changes import check_phase_lengths, growth_message
@@ -50,7 +52,8 @@ def build(job: TrainJob, ranks: Ranks, log: Log) -> tuple[TrainJob, Trainee, Sta
         seconds = start_from_text(model, job.phases[0].loader, ranks, job.config.seed, log)
         state = replace(state, seconds=seconds)
     # Built from the initial weights, which are complete on every rank; an engine may shard them from then on.
-    engine = build_engine(job.config.engine, model, job.optim, ranks, step_of(job.config))
+    optim = in_precision(job.optim, precision.config)
+    engine = build_engine(job.config.engine, model, optim, ranks, step_of(job.config))
     engine.load(start.moments)
     trainee = network.trainee(engine, ranks, job.pair_task, averaging)
     if any(phase.finds_micro_batch for phase in job.phases):
@@ -76,6 +79,13 @@ def _set_threads(job: TrainJob, state: State, ranks: Ranks, log: Log) -> None:
     torch.set_num_threads(threads)
     if job.config.threads == "auto":
         log.say(f"train: {threads_message(threads, state.sessions)}")
+
+
+def in_precision(optim: OptimConfig, precision: PrecisionConfig) -> OptimConfig:
+    """The optimizer, with products in bfloat16 if those of the network are."""
+    if isinstance(optim, MuonConfig) and optim.products == "auto" and isinstance(precision, Bf16Config):
+        return optim.model_copy(update={"products": "bf16"})
+    return optim
 
 
 def _say(job: TrainJob, network: Network, device: torch.device, log: Log) -> None:
