@@ -212,9 +212,11 @@ def test_a_damaged_page_and_a_disk_error_are_different(tmp_path: Path, monkeypat
 
 
 def test_bytes_that_are_no_utf8_and_numbers_that_are_none_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.tsv").write_bytes("text\tpair\tlabel\né\tb\t0\n".encode("latin-1"))
-    with pytest.raises(DataError, match=r"a\.tsv is not UTF-8"):
-        read(tmp_path / "a.tsv")
+    table = "text\tpair\tlabel\né\tb\t0\n"
+    for encoding, line, converted in (("latin-1", 2, "iconv -f WINDOWS-1252"), ("utf-16", 1, "iconv -f UTF-16")):
+        (tmp_path / "a.tsv").write_bytes(table.encode(encoding))
+        with pytest.raises(DataError, match=rf"a\.tsv is not UTF-8: .* in line {line}\. .*{converted} -t UTF-8"):
+            read(tmp_path / "a.tsv")
     (tmp_path / "b.tsv").write_text(FILES["stsb"].replace("4.800", "nan"))
     with pytest.raises(DataError, match="line 2 has the label 'nan', which is not a number"):
         read(tmp_path / "b.tsv", glue("stsb"))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -219,11 +220,30 @@ _READERS: Mapping[str, Callable[[Path], Iterator[Record]]] = {
 
 @contextmanager
 def reading(file: Path) -> Iterator[None]:
-    """Name the file in errors of reading it: of the disk, and of text that is not UTF-8 (`DataError`)."""
+    """Name the file in errors of reading it: of the disk, and, with its line, of text that is not UTF-8
+    (`DataError`)."""
     try:
         with naming(file):
             yield
     except UnicodeDecodeError as error:
+        # The error knows only the place in the part of the file that was read last.
+        line, encoding = _line_of_other_encoding(file)
         raise DataError(
-            f"{file} is not UTF-8 ({error.reason} at byte {error.start:,} of what was read). Write it again as UTF-8."
+            f"{file} is not UTF-8: {error.reason} in line {line:,}. Write it again as UTF-8, if its encoding is "
+            f"{encoding} by: iconv -f {encoding} -t UTF-8 {file} > NEW"
         ) from error
+
+
+def _line_of_other_encoding(file: Path) -> tuple[int, str]:
+    """The first line of a file that is not UTF-8, and the likeliest encoding of such a file."""
+    with file.open("rb") as lines:
+        number, line = next((each for each in enumerate(lines, 1) if not _is_utf8(each[1])), (1, b""))
+    return number, "UTF-16" if line.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "WINDOWS-1252"
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
