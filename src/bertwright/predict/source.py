@@ -111,8 +111,9 @@ class Lines(Source):
         if not is_text(line):
             self.problems.add("lines that are not UTF-8", place)
             return None
-        question = self.answerer.of_line(line)
-        if question is None:
+        question = self.answerer.of_line(line) if line.strip() else None
+        # An empty line separates texts; it has an empty row.
+        if question is None and line.strip():
             self.problems.add(self.answerer.lacking, place)
         return question
 

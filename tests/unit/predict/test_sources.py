@@ -176,11 +176,11 @@ def test_a_file_without_questions_is_named(name: str, content: str, message: str
     assert message in str(caught.value)
 
 
-def test_lines_that_are_not_utf_8_have_empty_rows() -> None:
+def test_lines_that_are_empty_or_not_utf_8_have_empty_rows() -> None:
     problems, out, answerer = Problems(), io.BytesIO(), Lengths()
-    source = Lines(["a\n", "\udcff\n", "b\n"], answerer, problems)
+    source = Lines(["a\n", "\udcff\n", "b\n", "\n", " \r\n", "c"], answerer, problems)
     source.write(answer_source(source, answerer), out)
-    assert out.getvalue() == b"1 long\ta\n\n1 long\tb\n"
+    assert out.getvalue() == b"1 long\ta\n\n1 long\tb\n\n\n1 long\tc\n"
     assert list(problems.sentences()) == ["1 lines that are not UTF-8, the first in line 2"]
     assert list(answer_source(Lines([], answerer, problems), answerer)) == [], "no lines have no answers"
 
