@@ -61,7 +61,7 @@ def lacks_header(file: Path, rows: Rows, is_known: Callable[[str], bool]) -> boo
     if file.suffix not in TABLES or len(rows) < 2 or any(is_known(str(value)) for value in rows[0].values()):
         return False
     for name, value in rows[0].items():
-        below = [str(row.get(name, "")) for row in rows[1:]]
+        below = [str(row.get(name) or "") for row in rows[1:]]
         if value and value in below and len(_parts(below)) <= min(_FEW, max(len(below) // 2, 1)):
             return True
     return False
@@ -83,24 +83,25 @@ def name_labels(files: Sequence[Path], found: LabelColumns, numbered: bool) -> d
         several = {"several": Key(True, f"the column {found.column!r} has {where}")}
     else:
         counts, several = Counter(str(value) for value in values if value not in NO_LABEL), {}
-    # Where classes are numbered from 0, -1 means that there is none.
-    if "-1" in counts and "0" in counts and "-2" not in counts:
-        del counts["-1"]
     numbers = [number for value in counts if (number := _number(value)) is not None]
-    names = sorted(counts)
-    if len(counts) > 1 and len(numbers) == len(counts):
-        if any(number % 1 for number in numbers):
-            what = f"a regression: the labels are {min(numbers):g} to {max(numbers):g}, with fractions"
-            return {"labels": Key([found.column], what)}
-        names = sorted(counts, key=float)
+    are_numbers = len(numbers) == len(counts)
+    if len(counts) > 1 and are_numbers and any(number % 1 for number in numbers):
+        what = f"a regression: the labels are {min(numbers):g} to {max(numbers):g}, with fractions"
+        return {"labels": Key([found.column], what)}
+    others = min((count for name, count in counts.items() if name != "-1"), default=0)
+    # Where classes are numbered from 0, a -1 that is rarer than each of them means that there is none.
+    unlabelled = counts.pop("-1") if "0" in counts and "-2" not in counts and 0 < counts["-1"] < others else 0
+    names = sorted(counts, key=float if are_numbers else None)
     if not 1 < len(names) <= _MOST_CLASSES:
+        few = "few" if len(names) < 2 else "many"
         what = f"the one value {names[0]!r}" if len(names) == 1 else f"{len(names):,} different values"
         raise DataError(
-            f"the column {found.column!r} of {files[0]} has {what}, which are no classes. Name the column of the "
+            f"the column {found.column!r} of {files[0]} has {what}: too {few} to be classes. Name the column of the "
             "labels: train.objective.label=NAME."
         )
     rarest = min(counts, key=lambda name: (counts[name], name))
-    return {"labels": Key(names, f"found in the files; the rarest, {rarest}, has {counts[rarest]:,}"), **several}
+    none = f"; -1, of {unlabelled:,}, is no label" if unlabelled else ""
+    return {"labels": Key(names, f"found in the files; the rarest, {rarest}, has {counts[rarest]:,}{none}"), **several}
 
 
 def _few_values(rows: Rows) -> str:

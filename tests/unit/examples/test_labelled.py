@@ -111,6 +111,8 @@ def test_what_is_no_example_is_left_out_and_counted(tmp_path: Path) -> None:
     assert list(read_texts(file, TEXTS, problems)) == [("a", "b", 1.0)]
     assert problems.counts == {"texts without a label": 2, "texts that lack a column": 1}
     assert problems.first["texts that lack a column"] == "line 4"
+    file.write_text("label\ttext\tpair\nno\te\nyes\ta\tb\n")
+    assert list(read_texts(file, TEXTS, Problems())) == [("a", "b", 1.0)], "the first one, too"
 
 
 @each_row(
@@ -228,6 +230,9 @@ def test_a_folder_without_a_file_to_train_on_is_refused(tmp_path: Path) -> None:
     (tmp_path / "dev.tsv").write_text("")
     with pytest.raises(RecipeError, match=r"has no file to train on: .* found: dev\.tsv"):
         find_files(tmp_path, TextFiles(TEXTS), "k")
+    (tmp_path / "A.CSV").write_text("")
+    with pytest.raises(RecipeError, match=r"A\.CSV is in none of the formats \.tsv, \.csv,"):
+        find_files(tmp_path / "A.CSV", TextFiles(TEXTS), "k")
     for name in ("rte_train.json", "rte_dev.json"):  # of HuLU
         (tmp_path / name).write_text("")
     assert [file.name for file in find_files(tmp_path, TextFiles(TEXTS), "k").train] == ["rte_train.json"]

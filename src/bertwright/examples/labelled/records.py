@@ -63,7 +63,8 @@ def _named(rows: Iterator[tuple[int, list[str]]], without_header: Sequence[str],
                 names = without_header if without_header and without_header[-1] not in cells else cells
             if names is cells:
                 continue
-        yield Place("line", number), dict(zip(names, cells, strict=False))
+        # A row that is too short has nothing in its last columns.
+        yield Place("line", number), dict(zip(names, [*cells, *[None] * (len(names) - len(cells))], strict=False))
 
 
 def _tsv(file: Path) -> Iterator[tuple[int, list[str]]]:
