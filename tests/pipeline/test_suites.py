@@ -112,7 +112,9 @@ def test_a_suite_that_cannot_run_is_refused(words: tuple[str, ...], message: str
 def test_data_is_found_by_the_name_of_its_folder(task: str, folder: str, tmp_path: Path) -> None:
     (tmp_path / folder).mkdir(parents=True)
     assert find_data(task, tmp_path) is None, "without a training file"
-    (tmp_path / folder / "x_train.json").write_text("[]", encoding="utf-8")
+    (tmp_path / folder / "constraints.txt").write_text("", encoding="utf-8")
+    assert find_data(task, tmp_path) is None, "another word that contains train"
+    (tmp_path / folder / "x_Train.json").write_text("[]", encoding="utf-8")
     assert find_data(task, tmp_path) == tmp_path / folder
 
 

@@ -90,6 +90,10 @@ class OwnFiles(ABC):
         return ""
 
 
+TRAINING = ("train", "training")
+"""The words that names of training files begin with, or else contain."""
+
+
 class Files(NamedTuple):
     """The files of a data set."""
 
@@ -111,10 +115,13 @@ def find_files(path: Path, own: OwnFiles, key: str) -> Files:
         raise RecipeError(
             f"{key}: {own.missing(path) or f'{path} does not exist. Give a folder or file of labelled {own.unit}.'}"
         )
+    if not path.is_dir():
+        known = ", ".join(own.suffixes)
+        raise RecipeError(f"{key}: {path} is in none of the formats {known}. Give a file of {own.unit} in one of them.")
     # Hidden files are what editors and interrupted copies leave.
-    inside = [file for file in path.iterdir() if not file.name.startswith(".")] if path.is_dir() else []
+    inside = [file for file in path.iterdir() if not file.name.startswith(".")]
     files = sorted(file for file in inside if file.suffix in own.suffixes)
-    train = _named(files, ("train", "training"))
+    train = named_files(files, TRAINING)
     if not train:
         found = ", ".join(file.name for file in files) or "no such file"
         raise RecipeError(
@@ -122,11 +129,11 @@ def find_files(path: Path, own: OwnFiles, key: str) -> Files:
             "that have the word train or training in their names, such as train.csv, train-0.parquet or "
             f"rte_train.jsonl, in the format {', '.join(own.suffixes)}; found: {found}."
         )
-    heldout = _named([file for file in files if file not in train], own.heldout)
+    heldout = named_files([file for file in files if file not in train], own.heldout)
     return Files(train, heldout, tuple(file for file in files if file not in {*train, *heldout}))
 
 
-def _named(files: Sequence[Path], names: Sequence[str]) -> tuple[Path, ...]:
+def named_files(files: Sequence[Path], names: Sequence[str]) -> tuple[Path, ...]:
     """The files whose names begin with one of `names`, or else those that contain one as a separate word, which digits
     may join (`wnut17train`)."""
     for begins in ("^", r"(?:^|[-_.0-9])"):

@@ -16,6 +16,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.files import write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.examples.labelled.config import glue_folder
+from bertwright.examples.own_files import TRAINING, named_files
 from bertwright.finetune.draft import Draft, draft
 from bertwright.finetune.seeds import Results, finetune
 from bertwright.finetune.tasks import TASKS
@@ -150,7 +151,7 @@ def find_data(task: str, data: Path | None) -> Path | None:
 
 
 def _has_training_file(folder: Path) -> bool:
-    return folder.is_dir() and any("train" in each.name for each in folder.iterdir() if each.is_file())
+    return folder.is_dir() and bool(named_files([each for each in folder.iterdir() if each.is_file()], TRAINING))
 
 
 def official(results: Results) -> float:
