@@ -336,6 +336,15 @@ def test_recipes_load_without_torch_or_the_text_tools() -> None:
     assert not {"torch", "transformers", "tokenizers", "numpy"} & loaded_after("from bertwright import Recipe, run")
 
 
+def test_only_kernels_import_triton_and_only_their_users_import_kernels() -> None:
+    """And those inside functions: a CPU-only installation has no Triton."""
+    kernels, users = SOURCE / "model" / "kernels", {SOURCE / "model" / "attention" / "triton.py"}
+    for path in (path for path in files() if path.parent != kernels):
+        assert "triton" not in {name.partition(".")[0] for name in imported(path)}, path
+        assert path in users or not any("model.kernels" in name for name in imported(path)), path
+    assert "triton" not in loaded_after("import bertwright.model.attention.triton, bertwright.train.run")
+
+
 def test_batches_are_drawn_with_numpy_and_pydantic_alone() -> None:
     loaded = loaded_after("import bertwright.examples.planned")
     assert not {"torch", "tokenizers", "transformers", "sentencex", "pycld2", "rich", "typer"} & loaded

@@ -14,7 +14,7 @@ from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, BertwrightError, DataError
 from bertwright.examples.config import PAIRS, PlanSet
 from bertwright.examples.labelled.config import missing_glue
-from bertwright.model.config import NetworkConfig, network_of, varlen_heads
+from bertwright.model.config import NetworkConfig, network_of, unsupported_heads
 from bertwright.model.pretrained_config import Pretrained, other_vocabulary, other_words, read_pretrained
 from bertwright.model.transfer_config import other_kinds, transfer
 from bertwright.optim.config import OptimConfig, other_moments
@@ -217,8 +217,8 @@ def wrong_teacher(train: TrainConfig, network: NetworkConfig, vocab: VocabConfig
     except BertwrightError as error:
         yield KEY, str(error)
     # The teacher computes with the network's kernel.
-    if train.attention == "varlen" and (text := varlen_heads(teacher.network, KEY)):
-        yield "train.attention", f"varlen {text}"
+    if text := unsupported_heads(train.attention, teacher.network, KEY):
+        yield "train.attention", f"{train.attention} {text}"
     if difference:
         yield KEY, f"{teacher.path} {other_words(teacher, f'vocab.file {vocab.file}', difference)}"
 

@@ -13,7 +13,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig
 from bertwright.examples.config import ExamplesConfig, MaskingConfig
-from bertwright.model.config import ModelConfig, NetworkConfig, varlen_heads
+from bertwright.model.config import ModelConfig, NetworkConfig, unsupported_heads
 from bertwright.optim.by_name import match_groups
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import TrainConfig
@@ -111,8 +111,9 @@ def _unsupported_by_onnx(train: TrainConfig, model: ModelConfig) -> Iterator[Mis
     if train.precision.kind != "fp32":
         text = f"{train.precision.kind} is available only in torch, but {graph} computes in float32"
         yield "train.precision", f"{text}; set train.precision=fp32, or train.graph=eager"
-    if train.attention == "varlen":
-        yield "train.attention", f"varlen is a kernel for GPUs, but {graph} computes on a CPU; set train.attention=auto"
+    if train.attention in ("varlen", "triton"):
+        text = f"{train.attention} is a kernel for GPUs, but {graph} computes on a CPU"
+        yield "train.attention", f"{text}; set train.attention=auto"
     if train.device == "cuda":
         yield "train.device", f"cuda: {graph} computes on a CPU; set train.device=cpu, or train.graph=compiled"
     if train.checkpoint_activations:
@@ -124,7 +125,9 @@ def _unsupported_by_onnx(train: TrainConfig, model: ModelConfig) -> Iterator[Mis
 
 
 def without_kernel(train: TrainConfig, network: NetworkConfig) -> Iterator[Mistake]:
-    """Yield what the attention kernel for GPUs does not support, of the recipe and of its network."""
+    """Yield what the attention kernel does not support, of the recipe and of its network."""
+    if text := unsupported_heads(train.attention, network, "[model]"):
+        yield "train.attention", f"{train.attention} {text}"
     if train.attention != "varlen":
         return
     if train.precision.kind in ("fp32", "tf32", "bf32"):
@@ -133,8 +136,6 @@ def without_kernel(train: TrainConfig, network: NetworkConfig) -> Iterator[Mista
     if dropout := network.attention_probs_dropout_prob:
         text = f"varlen does not support dropout of attention weights, but that of [model] is {dropout:g}"
         yield "train.attention", f"{text}; set model.attention_dropout=0, or train.attention=padded"
-    if text := varlen_heads(network, "[model]"):
-        yield "train.attention", f"varlen {text}"
 
 
 def unsupported_by_sharding(train: TrainConfig, optim: OptimConfig) -> Iterator[Mistake]:

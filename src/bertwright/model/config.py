@@ -20,10 +20,12 @@ from bertwright.model.family import validated
 from bertwright.model.modern.config import ModernModelConfig
 from bertwright.model.modern.network import ModernConfig
 
-Kernel = Literal["sequences", "padded", "varlen"]
+Kernel = Literal["sequences", "padded", "varlen", "triton"]
 """How attention is computed; `model.attention` has a module for each kernel."""
 VARLEN_CAPABILITY = (8, 0)
-"""Lowest compute capability of an NVIDIA GPU that the kernel `varlen` supports (Ampere)."""
+"""Lowest compute capability of an NVIDIA GPU that the kernels `varlen` and `triton` support (Ampere)."""
+_WIDEST: dict[str, int] = {"varlen": 256, "triton": 128}
+"""Widest heads of the kernels for GPUs."""
 
 
 def kernel_for(device_type: str) -> Kernel:
@@ -32,15 +34,15 @@ def kernel_for(device_type: str) -> Kernel:
     return "sequences" if device_type == "cpu" else "padded"
 
 
-def varlen_heads(network: NetworkConfig, whose: str) -> str:
-    """Return why the kernel `varlen` does not support the attention heads of a network, which `whose` names, and what
-    to do; "" if it does."""
-    width = network.hidden_size // network.num_attention_heads
-    if width % 8 == 0 and width <= 256:
+def unsupported_heads(kernel: str, network: NetworkConfig, whose: str) -> str:
+    """Return why a kernel for GPUs does not support the attention heads of a network, which `whose` names, and what to
+    do; "" if it does, as every kernel for any device does."""
+    width, widest = network.hidden_size // network.num_attention_heads, _WIDEST.get(kernel)
+    if widest is None or (width % 8 == 0 and width <= widest):
         return ""
     return (
-        f"supports heads whose width is a multiple of 8 and at most 256, but those of {whose} are {width} wide; set "
-        "train.attention=padded"
+        f"supports heads whose width is a multiple of 8 and at most {widest}, but those of {whose} are {width} wide; "
+        "set train.attention=padded"
     )
 
 

@@ -179,8 +179,9 @@ class TrainConfig(Section):
     keys."""
     attention: Literal["auto"] | Kernel = runtime_only("auto")
     """Attention kernel: `sequences` (one call per distinct length; CPU), `padded` (one padded rectangle), `varlen`
-    (FlashAttention over all sequences; GPU, bf16 or fp16), or `auto`: `sequences` on a CPU, `padded` on a GPU and
-    whenever `graph` is not eager. Changes the speed, the order of summation, and which weights dropout drops."""
+    (FlashAttention over all sequences; GPU, bf16 or fp16), `triton` (a kernel of our own over all sequences, also with
+    dropout of attention weights; GPU), or `auto`: `sequences` on a CPU, `padded` on a GPU and whenever `graph` is not
+    eager. Changes the speed, the order of summation, and which weights dropout drops."""
     memory_limit_gb: float = runtime_only(0.0, ge=0)
     """Memory (GB) that a rank may use, if `micro_batch` is auto; 0: that of its GPU, or its share of the machine's."""
     checkpoint_activations: bool = runtime_only(False)

@@ -243,6 +243,10 @@ def test_a_kernel_for_gpus_needs_one(
         assert not found(load(*keys, "train.device=auto"), tmp_path / "run", "train.attention")
     (verdict,) = found(load(*keys, "train.device=cpu"), tmp_path / "run", "train.attention")
     assert verdict.remedy == "Set train.attention=auto.", "no other machine would help"
+    (verdict,) = found(
+        load(*keys[1:], "train.attention=triton", "train.device=cpu"), tmp_path / "run", "train.attention"
+    )
+    assert verdict.text == "train.attention = triton is a kernel for GPUs, but this training runs on a CPU."
     on_gpu((7, 5))
     (verdict,) = found(load(*keys, "train.device=auto"), tmp_path / "run", "train.attention")
     assert verdict.level == "error" and verdict.sentence == (
@@ -272,6 +276,7 @@ def test_windows_on_a_gpu_need_a_newer_torch(
     recipe = load(*keys)
     assert not found(recipe, tmp_path / "run", "train.attention")
     monkeypatch.setattr(machine_facts, "torch_build", lambda: TorchBuild("2.11.1+cu128", True))
+    assert not found(load("train.attention=triton", *keys[1:]), tmp_path / "run", "train.attention")
     (verdict,) = found(recipe, tmp_path / "run", "train.attention")
     assert verdict.kind is MissingExtraError and verdict.sentence == (
         f"train.attention = varlen needs torch 2.12 for the attention windows of {whose}, but this is torch "

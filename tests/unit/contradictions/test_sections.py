@@ -168,6 +168,7 @@ def test_each_phase_is_checked_for_fixed_shapes() -> None:
         ({"precision": "bf16"}, "train.precision"),
         ({"precision": "tf32"}, "train.precision"),
         ({"attention": "varlen"}, "train.attention"),
+        ({"attention": "triton"}, "train.attention"),
         ({"device": "cuda"}, "train.device"),
         ({"checkpoint_activations": True}, "train.checkpoint_activations"),
         ({"objective": {"kind": "classification", "task": "cola"}}, "train.objective"),
@@ -197,6 +198,8 @@ def test_onnx_runtime_needs_biases_in_layer_norms() -> None:
         ("varlen", "fp16", 0.0, 0),
         ("varlen", "bf16", 0.1, 1),
         ("varlen", "fp32", 0.1, 2),
+        ("triton", "bf16", 0.1, 0),
+        ("triton", "fp32", 0.1, 0),
         ("padded", "fp32", 0.1, 0),
         ("auto", "fp32", 0.1, 0),
     ],
@@ -217,13 +220,17 @@ def test_varlen_checks_the_dropout_of_a_config_file() -> None:
 
 
 @each_row(
-    ("hidden", "heads", "right"),
-    [(64, 8, True), (768, 12, True), (512, 2, True), (528, 2, False), (40, 2, False), (36, 9, False)],
+    ("kernel", "hidden", "heads", "right"),
+    [
+        *(("varlen", *row) for row in [(64, 8, True), (768, 12, True), (512, 2, True), (528, 2, False)]),
+        *(("varlen", *row) for row in [(40, 2, False), (36, 9, False)]),
+        *(("triton", *row) for row in [(64, 8, True), (256, 2, True), (272, 2, False), (40, 2, False)]),
+    ],
 )
-def test_the_kernel_for_gpus_takes_heads_of_some_widths(hidden: int, heads: int, right: bool) -> None:
+def test_the_kernels_for_gpus_take_heads_of_some_widths(kernel: str, hidden: int, heads: int, right: bool) -> None:
     size = {"hidden_size": hidden, "num_attention_heads": heads, "attention_probs_dropout_prob": 0.0}
     network = BertConfig(**{**NETWORK, **size})
-    found = list(without_kernel(train(attention="varlen", precision="bf16"), network))
+    found = list(without_kernel(train(attention=kernel, precision="bf16"), network))
     assert keys(found) == ([] if right else ["train.attention"])
     assert right or f"those of [model] are {hidden // heads} wide; set train.attention=padded" in found[0][1]
     assert not keys(without_kernel(train(attention="padded", precision="bf16"), network))

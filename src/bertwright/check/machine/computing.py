@@ -113,8 +113,8 @@ def computing(recipe: Recipe, stages: Sequence[str], at: OtherMachine | None = N
     train = recipe.train
     device = "cuda" if trains_on_gpu(recipe, at) else "cpu"
     yield from _graph(train.graph, device, at)
-    if train.attention == "varlen":
-        yield from _varlen(recipe, device, at)
+    if train.attention in ("varlen", "triton"):
+        yield from _gpu_kernel(recipe, device, at)
     ends = known_ends(train)
     if ends is None:
         return
@@ -127,19 +127,19 @@ def computing(recipe: Recipe, stages: Sequence[str], at: OtherMachine | None = N
     yield from (warning(*idle) for idle in partly_reached_settings(train, ends))
 
 
-def _varlen(recipe: Recipe, device: str, at: OtherMachine | None) -> Iterator[Verdict]:
+def _gpu_kernel(recipe: Recipe, device: str, at: OtherMachine | None) -> Iterator[Verdict]:
     """Yield what the machine lacks for the kernel; whether it supports the networks is checked on the recipe itself
     (`contradictions`)."""
-    key = "train.attention"
+    key, kernel = "train.attention", recipe.train.attention
     if device == "cpu":
-        text = f"{key} = varlen is a kernel for GPUs, but this training runs on a CPU."
+        text = f"{key} = {kernel} is a kernel for GPUs, but this training runs on a CPU."
         yield error(key, text, remedy_for(recipe, f"set {key}=auto.", at))
         return
     has = machine_facts.gpu_capability() if at is None else at.capability
     if has is not None and has < VARLEN_CAPABILITY:
-        text = f"{key} = varlen needs compute capability 8.0 (NVIDIA Ampere), but this GPU has {has[0]}.{has[1]}."
+        text = f"{key} = {kernel} needs compute capability 8.0 (NVIDIA Ampere), but this GPU has {has[0]}.{has[1]}."
         yield error(key, text, remedy_for(recipe, f"set {key}=padded.", at))
-    if at is not None:
+    if at is not None or kernel != "varlen":
         return
     version = machine_facts.torch_build().version
     if (whose := _network_with_windows(recipe)) and tuple(map(int, re.findall(r"\d+", version)[:2])) < _WINDOWS:

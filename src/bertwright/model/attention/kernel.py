@@ -57,5 +57,9 @@ def bind(kernel: Kernel, batch: Batch[Tensor], window: int | None = None) -> Att
             from bertwright.model.attention.varlen import Varlen
 
             return Varlen(batch, window)
+        case "triton":
+            from bertwright.model.attention.triton import Triton
+
+            return Triton(batch, window)
         case _:
             assert_never(kernel)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from bertwright.core.errors import MissingExtraError
 from bertwright.examples.batch import Batch
-from bertwright.model.config import VARLEN_CAPABILITY, NetworkConfig, varlen_heads
+from bertwright.model.config import VARLEN_CAPABILITY, NetworkConfig, unsupported_heads
 
 
 class Varlen:
@@ -61,7 +61,7 @@ def refusal(device: torch.device, low_precision: bool, network: NetworkConfig) -
         return "computes only in bf16 or fp16; set train.precision=bf16, or train.attention=padded"
     if network.attention_probs_dropout_prob:
         return "does not support dropout of attention weights; set model.attention_dropout=0, or train.attention=padded"
-    if wrong := varlen_heads(network, "[model]"):
+    if wrong := unsupported_heads("varlen", network, "[model]"):
         return wrong
     try:
         from torch.nn.attention.varlen import varlen_attn

@@ -158,4 +158,9 @@ def _kernel(config: TrainConfig, network: NetworkConfig, precision: Precision) -
 
         if reason := varlen.refusal(precision.device, precision.low, network):
             raise RecipeError(f"train.attention = varlen {reason}.")
+    if kernel == "triton":
+        from bertwright.model.attention import triton
+
+        if reason := triton.refusal(precision.device, network):
+            raise RecipeError(f"train.attention = triton {reason}.")
     return kernel
