@@ -125,6 +125,9 @@ class Terminal:
     def _show(self, stage: str, done: float, total: float, words: str) -> None:
         of = f"{done:,.0f} of {total:,.0f} {words}" if total else f"{done:,.0f} {words}" if done else words
         finished = bool(total) and done >= total
+        if finished:  # another run may follow, such as one with another seed
+            self._rows.pop(stage, None)
+            self._throughputs.pop(stage, None)
         if self._console is None or self._bars is None:
             # A job log is read afterwards: lines at intervals show the progress, one per step would fill it.
             if not finished and time.monotonic() - self._last > self._seconds:

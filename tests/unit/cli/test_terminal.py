@@ -47,6 +47,15 @@ def test_every_step_moves_the_bar_and_keeps_its_text(monkeypatch: pytest.MonkeyP
     assert moved[2] == ("phase 1", 31, 40, moved[1][3])
 
 
+def test_the_next_training_begins_without_the_numbers_of_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, printed, clock = shown(monkeypatch)
+    terminal.record({**ROW, "step": 40})
+    terminal.progress("phase 1", 40, 40, "steps")
+    clock[0] += 60
+    terminal.progress("phase 1", 0, 40, "steps")
+    assert printed.getvalue().splitlines() == ["phase 1: 0 of 40 steps"]
+
+
 def test_the_words_of_a_row() -> None:
     more = {"mlm_accuracy": 0.256, "remaining_low_seconds": 58.0, "remaining_high_seconds": 75.0}
     assert progress_words({**ROW, **more, "tflops_per_second": 0.04321}) == (
