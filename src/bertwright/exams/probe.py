@@ -66,7 +66,7 @@ class Probe(Exam):
         yield best._replace(name="best layer", healthy="of those above; layer 0 as good: the layers add nothing")
 
     def _read(self, file: Path) -> _Words:
-        if (single := _read_single(file, 5 * self.most)) is not None:
+        if (single := read_single(file, 5 * self.most)) is not None:
             return single
         _, found = read_sentences(file, Layout(self.word, self.tag), Problems())
         sentences = list(islice(found, self.most))
@@ -84,7 +84,7 @@ class _Words(NamedTuple):
     """One for each tagged word."""
 
 
-def _read_single(file: Path, most: int) -> _Words | None:
+def read_single(file: Path, most: int) -> _Words | None:
     """The words of a file with one tagged word in each sentence; None if it is in another format.
 
     Raises `DataError` naming the file and the line where the word is not in its place.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
@@ -46,6 +47,14 @@ class Suite(Section):
 
     exam: tuple[AnyExam, ...] = Field(min_length=1)
     """The exams, in the order of the table."""
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Self:
+        """A table has a row for each name, which another exam of that name would replace."""
+        title, count = Counter(each.title for each in self.exam).most_common(1)[0]
+        if count > 1:
+            raise ValueError(f"{count} exams are called {title!r}: give each a name of its own (name)")
+        return self
 
     @classmethod
     def load(cls, path: Path) -> Suite:

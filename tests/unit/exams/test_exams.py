@@ -221,6 +221,7 @@ def test_a_suite_names_files_beside_it(tmp_path: Path, folder: Folder) -> None:
         ('[[exam]]\nkind = "none"', "none"),
         ('[[exam]]\nkind = "pairs"\ndata = "x.tsv"\nmistake = 1', "mistake"),
         ("exam = [", "is not valid TOML"),
+        ('[[exam]]\nkind = "pairs"\ndata = "x.tsv"\n' * 2, "2 exams are called 'pairs': give each a name"),
     ],
 )
 def test_mistakes_in_suites_are_named(text: str, message: str, tmp_path: Path) -> None:

@@ -47,6 +47,24 @@ def test_pairs_are_found_by_their_columns(tmp_path: Path) -> None:
     assert (pairs, probe.title) == (MinimalPairs(name="blimp", data=tmp_path / "blimp.tsv"), "case")
 
 
+def test_labelled_texts_are_no_tagged_words(tmp_path: Path) -> None:
+    write(tmp_path, "sst2/train.tsv", "sst2/test.tsv", text="sentence\tlabel\nthe cat sat\t1\na dog ran\t0\n")
+    write(tmp_path, "rte/train.jsonl", "rte/test.jsonl", text='{"text": "the cat", "label": "a"}\n')
+    write(tmp_path, "bad/train.jsonl", "bad/test.jsonl", text="{")
+    write(tmp_path, "pos/train.tsv", "pos/test.tsv", text="the\tDET\ncat\tNOUN\n\na\tDET\ndog\tNOUN\n")
+    write(tmp_path, "ner/train.jsonl", "ner/test.jsonl", text='{"tokens": ["the", "cat"], "tags": ["O", "O"]}\n')
+    assert [probe.title for probe in probes_in(tmp_path)] == ["ner", "pos"]
+
+
+def test_exams_of_a_folder_have_different_names(tmp_path: Path) -> None:
+    """A table has a row for each name."""
+    names = ["ud/en-dev.conllu", "ud/en-test.conllu", "ud/hu-dev.conllu", "ud/hu-test.conllu"]
+    write(tmp_path, *names, "case/train.tsv", "case/test.tsv")
+    assert [exam.title for exam in probes_in(tmp_path)] == ["case", "ud/en.conllu", "ud/hu.conllu"]
+    write(tmp_path, "en/verbs.tsv", "de/verbs.tsv", "nouns.tsv", text=PAIRS)
+    assert [exam.title for exam in exams_in(tmp_path)][:3] == ["de/verbs.tsv", "en/verbs.tsv", "nouns"]
+
+
 @each_row("name", ["readme.txt", "train.tsv"])
 def test_folders_without_exams_are_refused(name: str, tmp_path: Path) -> None:
     write(tmp_path, name)
