@@ -203,6 +203,7 @@ def test_questions_are_answered(workplace: Path, call: Call) -> None:
     done = call("finetune", "squad", "--model", "model", "--data", ".", "--out", "run", *short)
     assert done.code == 0, done.err
     assert "SQuAD 2.0: 30 of 90 training questions and 3 of 9 held-out questions have no answer" in done.err
+    assert "no page was made" not in done.err, "pages of checkpoints"
     assert done.out.splitlines()[0].split() == ["seed", "f1", "(official)", "exact", "threshold"]
     results = read_json(workplace / "run" / SCORES)
     assert results["heldout"] == 9 and results["scores"]["exact"]["baseline"] == pytest.approx(1 / 3)

@@ -15,6 +15,8 @@ from bertwright import Recipe, RunFolder, run
 from bertwright.core.errors import DataError
 from bertwright.core.files import read_json
 from bertwright.core.log import SILENT
+from bertwright.tasks.span.config import SpanConfig
+from bertwright.tasks.span.task import SpanTask
 
 pytestmark = pytest.mark.heavy
 
@@ -130,6 +132,15 @@ def test_without_impossible_questions_there_is_always_an_answer(tmp_path: Path) 
         assert [guess["probability"] for guess in each["top"]] == sorted(
             (guess["probability"] for guess in each["top"]), reverse=True
         )
+
+
+def test_scores_in_training_have_a_verdict() -> None:
+    section = SpanTask(SpanConfig()).section
+    row = {"total_steps": 3, "heldout_start_loss": 1.0, "heldout_exact": 0.5, "heldout_f1": 0.6}
+    scores = section.taken([row], {"heldout": {"majority": 0.25, "examples": 60}})
+    said = section.verdict(scores).replace("\u00a0", " ")
+    assert "50 % of the answers to 60 held-out questions" in said and "never answering: 25 %" in said
+    assert "has not been scored" in section.verdict(section.taken([], {"heldout": {"majority": 0.25, "examples": 60}}))
 
 
 def test_a_stopped_training_ends_with_the_same_weights(tmp_path: Path) -> None:

@@ -79,6 +79,12 @@ class SpanSection(TaskSection):
         known = {score.key for score in cls.compared}
         return row, {name: value for name, value in scores.items() if name in known}
 
+    def taken(self, rows: Rows, examples: Mapping[str, Any]) -> dict[str, Any]:
+        """As `TaskSection.taken`, with the baseline that the examples have."""
+        heldout, scores = examples["heldout"], super().taken(rows, examples)
+        known = {"majority": heldout["majority"], "questions": heldout["examples"]} if "exact" in scores else {}
+        return {**scores, **known}
+
     def summary(self, scores: Mapping[str, Any]) -> dict[str, Any]:
         """As `TaskSection.summary`, with the threshold and what depends on it."""
         more = ("threshold", "has_answer", "no_answer", "questions", "repeated")
