@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ import pytest
 pytestmark = [
     pytest.mark.heavy,
     pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") == "1", reason="functions are interpreted"),
+    pytest.mark.skipif(not find_spec("triton"), reason="Triton is not installed"),
 ]
-triton = pytest.importorskip("triton", reason="Triton is not installed")
 
 SHARED = {80: 163 * 1024, 90: 227 * 1024}
 """Bytes of shared memory that a program may use, by compute capability (CUDA C++ programming guide)."""
@@ -34,6 +35,7 @@ TYPES = {
 
 def compiled(function: Any, constants: Mapping[str, Any], capability: int, numbers: str) -> tuple[int, int, int]:
     """Registers of a thread, bytes of its stack, where registers are spilled, and bytes of shared memory."""
+    import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 

@@ -65,7 +65,7 @@ def blocks_for(kernel: str, width: int, longest: int, itemsize: int) -> Blocks:
         case "forward":
             return Blocks(128, 64, 8, 2) if wide or longest > 256 else Blocks(64, 64, 4, 2)
         case "queries":
-            return Blocks(64, 64, 8 if wide else 4, 2)
+            return Blocks(64, 64, 8, 2) if wide else Blocks(64, 32, 4, 2)
         case _ if longest <= 128 and not wide:
             return Blocks(32, 128, 8, 1)
         case _:
