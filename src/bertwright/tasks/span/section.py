@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from bertwright.core.numbers import NAN, number, percent, short_count
+from bertwright.examples.information import FEW_TEXTS
 from bertwright.page.chart import Chart, Series
 from bertwright.page.markup import Content, Element, definitions, p, plain_table, table
 from bertwright.tasks.section import Rows, Run, Score, TaskSection, points
 
-_FEW = 50
-"""Held-out questions below which scores decide nothing."""
 _TITLES = {"exact": "exact match", "f1": "F1 of words"}
 _TERMS = {"start": "first token", "end": "last token"}
 
@@ -68,7 +67,7 @@ class SpanSection(TaskSection):
         )
         if scores.get("untrained"):
             return f"The model has learned nothing: {found}."
-        if scores["questions"] < _FEW:
+        if scores["questions"] < FEW_TEXTS:
             return f"The held-out questions are too few to judge the model: {found}."
         return f"The model answers questions: {found}."
 

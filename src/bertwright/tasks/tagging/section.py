@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from bertwright.core.numbers import NAN, number, percent, short_count
+from bertwright.examples.information import FEW_TEXTS
 from bertwright.page.chart import Chart, Series
 from bertwright.page.markup import Content, Element, code, definitions, p, plain_table, table
 from bertwright.tasks.section import Rows, Run, Score, TaskSection, points
 from bertwright.tasks.tables import confusion_tables
 from bertwright.tasks.tagging.config import TaggedFiles
 
-_FEW = 50
-"""Held-out sentences below which scores decide nothing."""
 _SHOWN = 20
 """Types and tags shown in a table."""
 _TITLES = {"f1": "F1 of entities", "precision": "precision", "recall": "recall", "accuracy": "accuracy of words"}
@@ -74,7 +73,7 @@ class TaggingSection(TaskSection):
         right = f"{percent(accuracy)} of {words:,} held-out words have the right tag{beside}"
         if scores.get("untrained"):
             return f"The model has learned nothing: it gives every word the same tag; {right}."
-        if scores.get("sequences", _FEW) < _FEW:
+        if scores.get("sequences", FEW_TEXTS) < FEW_TEXTS:
             return f"The held-out sentences are too few to judge the model: {right}."
         if "f1" in scores:
             found = f"it finds {percent(scores['recall'])} of the entities, and {percent(scores['precision'])} of those"
