@@ -324,6 +324,8 @@ def test_words_are_tagged(workplace: Path, call: Call) -> None:
     Path("new.txt").write_text("a bad film\n", encoding="utf-8")
     columns = call("predict", "run", "dev.conll")
     assert columns.out.splitlines() == lines.splitlines() * 4, "the tags are those of the file"
+    Path("test.txt").write_text(lines, encoding="utf-8")
+    assert call("predict", "run", "test.txt").out == lines, "a .txt with a word and a tag on each line"
     done = call("predict", "run", "new.txt")
     assert [line.split("\t")[:2] for line in done.out.splitlines() if line] == [
         ["a", "DET"], ["bad", "ADJ"], ["film", "NOUN"],

@@ -11,7 +11,7 @@ from bertwright.examples.problems import Problems
 from bertwright.predict.answerers import Spans, Tags
 from bertwright.predict.records import RECORDS
 from bertwright.predict.source import LINES, Answer, Answered, Answerer, Chunk, Lines, Source, Squad, is_squad, to_json
-from bertwright.predict.words import WordColumns
+from bertwright.predict.words import WordColumns, has_tags
 from bertwright.tasks.tagging.config import TaggedFiles
 from bertwright.tasks.tagging.files import RECORDS as RECORDS_OF_WORDS
 
@@ -21,16 +21,22 @@ def open_source(file: Path, answerer: Answerer, names: tuple[str, str], problems
 
     Raises `DataError`, naming the file, if it is in no format that the model answers.
     """
+    if isinstance(answerer, Tags) and _has_columns(file, answerer.labels):
+        return WordColumns(file, answerer.labels, names, problems)
     if file.suffix == LINES:
         return Lines(_lines(file), answerer, problems)
-    if isinstance(answerer, Tags) and file.suffix in TaggedFiles.suffixes and file.suffix not in RECORDS_OF_WORDS:
-        return WordColumns(file, answerer.labels, names, problems)
     if isinstance(answerer, Spans) and file.suffix == ".json" and is_squad(file):
         return Squad(file, problems)
     known = TaggedFiles.suffixes if isinstance(answerer, Tags) else (LINES, *RECORDS)
     if file.suffix not in known:
         raise DataError(f"{file} is in no format that this model answers. Give one of {', '.join(known)}.")
     return RECORDS[file.suffix](file, answerer, problems)
+
+
+def _has_columns(file: Path, labels: Sequence[str]) -> bool:
+    if file.suffix == LINES:
+        return has_tags(file, labels)
+    return file.suffix in TaggedFiles.suffixes and file.suffix not in RECORDS_OF_WORDS
 
 
 def _lines(file: Path) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -14,6 +15,17 @@ from bertwright.predict.source import Answered, Chunk, Source, in_chunks
 from bertwright.tasks.tagging.files import CONLLU, NO_TAG, ColumnFile, Row, read_columns
 
 _CELL = re.compile(r"\S+")
+_SAMPLE = 2_000
+"""Lines of a .txt by which it is found to have tags."""
+
+
+def has_tags(file: Path, labels: Sequence[str]) -> bool:
+    """Whether a .txt has a word on each line and its tag, one of `labels`, at the end, as CoNLL-2003's, not a text."""
+    with file.open(encoding="utf-8", errors="replace") as lines:
+        rows = [cells for line in islice(lines, _SAMPLE) if (cells := line.split())]
+    known = {*labels, *NO_TAG}
+    is_table = len({len(cells) for cells in rows}) == 1 and len(rows[0]) > 1
+    return is_table and sum(cells[-1] in known for cells in rows) * 2 >= len(rows)
 
 
 class _Content(NamedTuple):

@@ -18,7 +18,7 @@ from bertwright.finetune.guess import find_texts
 from bertwright.predict.records import RECORDS, clean
 from bertwright.predict.run import answer_source
 from bertwright.predict.source import Answer, Answerer, Lines
-from bertwright.predict.words import WordColumns
+from bertwright.predict.words import WordColumns, has_tags
 
 
 class Lengths(Answerer):
@@ -190,6 +190,21 @@ UD = (
     "2\tran\trun\tX\t_\t_\t0\troot\t_\t_\r\n2.1\tso\t_\t_\t_\t_\t_\t_\t_\t_\r\n\r\n1\tBob\tBob\t_\t_\t_\t0\troot\t_\t_"
 )
 ENTITIES = ("O", "B-PER")
+
+
+@each_row(
+    ("text", "found"),
+    [
+        ("EU NNP B-PER\nran VBD O\n\nBob NNP O\n", True),
+        ("Ada ran\nBob sat\n", False),
+        ("Ada\nran\n", False),
+        ("Ada O\nran home O\n", False),
+        ("", False),
+    ],
+)
+def test_a_text_file_with_tags_is_a_column_file(text: str, found: bool, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    assert has_tags(tmp_path / "a.txt", ENTITIES) == found
 
 
 def filled(file: Path, labels: Sequence[str], names: tuple[str, str] = ("", "")) -> tuple[str, list[str]]:
