@@ -55,7 +55,7 @@ class Blocks(NamedTuple):
 def blocks_for(kernel: str, width: int, longest: int, itemsize: int) -> Blocks:
     """The division of `forward`, `queries` or `keys` for heads of `width` and sequences of up to `longest` tokens.
 
-    The largest blocks whose numbers stay in registers, as compiled for sm_80 and sm_90 (`tests/kernels`). Products of
+    Blocks whose numbers stay in registers, as compiled for sm_80 and sm_90 (`tests/kernels`). Products of
     float32 are exact and use no tensor cores, so their blocks are small.
     """
     wide = width > 64
