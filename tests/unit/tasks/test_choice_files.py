@@ -113,6 +113,13 @@ def test_the_numbers_of_labels_are_found_from_all_of_them(tmp_path: Path) -> Non
     assert question.label == 0
 
 
+def test_several_letters_are_no_choice(tmp_path: Path) -> None:
+    rows = [{"context": "A b.", "choices": ["x", "y"], "label": label} for label in ("B", "a", "AB")]
+    questions, problems = read(tmp_path / "a.jsonl", rows)
+    assert [each.label for each in questions] == [1, 0]
+    assert dict(problems.first) == {"questions whose label is not one of their choices": "line 3: 'AB'"}
+
+
 def test_bad_questions_are_counted_and_named(tmp_path: Path) -> None:
     good = {"context": "A b.", "choices": ["x", "y"], "label": "x"}
     bad = [

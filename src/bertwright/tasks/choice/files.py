@@ -123,7 +123,7 @@ def _kinds(value: Any, texts: Sequence[str], names: Sequence[str]) -> Iterator[K
         # Counting from 1, none is 0; counting from 0, none is the number of choices.
         if number in (0, len(texts)):
             yield "last" if number else "zero"
-    if str(value).upper() in tuple(_LETTERS):
+    if _letter(value) is not None:
         yield "letter"
 
 
@@ -165,9 +165,15 @@ def _index(value: Any, texts: Sequence[str], names: Sequence[str], labelling: La
     if labelling.kind in ("name", "text"):
         known = names if labelling.kind == "name" else texts
         return known.index(str(value)) if str(value) in known else None
-    number = _number(value) if labelling.kind == "number" else _LETTERS.find(str(value).upper())
+    number = _number(value) if labelling.kind == "number" else _letter(value)
     index = -1 if number is None else number - labelling.first
     return index if 0 <= index < len(texts) else None
+
+
+def _letter(value: Any) -> int | None:
+    """The number of the letter that a label is; several letters are none."""
+    text = str(value).upper()
+    return _LETTERS.index(text) if len(text) == 1 and text in _LETTERS else None
 
 
 def _number(value: Any) -> int | None:
