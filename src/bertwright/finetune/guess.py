@@ -63,7 +63,7 @@ def guess_texts(files: Sequence[Path], given: Mapping[str, str]) -> dict[str, Ke
         raise _no_column(files[0], "label", some[0])
     others = [{name: value for name, value in row.items() if name not in label.marks} for row in some]
     text, pair = find_texts(files[0], others, given.get("text", ""), given.get("pair", ""), label.column)
-    shown = list(map(str, some[0]))[:_SHOWN]
+    shown = [str(name) or "''" for name in some[0]][:_SHOWN]  # pandas writes its index without a name
     why = f"guessed from the columns {', '.join(shown)}{', ...' if len(some[0]) > _SHOWN else ''}"
     if numbered:
         why = f"the number of the column; {files[0].name} has no header, its first row has values that recur below"

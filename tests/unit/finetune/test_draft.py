@@ -196,6 +196,14 @@ def test_a_tenth_of_a_single_file_is_held_out(model: Path, tmp_path: Path) -> No
     assert draft("rte", model, data, ["examples.heldout=0.3"]).recipe().examples.heldout == 0.3
 
 
+def test_a_column_without_a_name_is_shown(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text(",text,label\n0,Good film.,up\n1,Bad film.,down\n", encoding="utf-8")
+    assert (
+        draft("classify", model, tmp_path).keys["train.objective.text"].why
+        == "guessed from the columns '', text, label"
+    )
+
+
 def test_what_is_guessed_is_reported(model: Path, tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("text,label\nGood film.,up\nBad film.,down\nGood.,up\n", encoding="utf-8")
     found = list(draft("classify", model, tmp_path).found)
