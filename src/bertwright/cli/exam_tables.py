@@ -89,7 +89,8 @@ def _readings(scores: Scores) -> Iterator[str]:
         if healthy:
             named = ", ".join(filter(None, of))
             yield from wrap(f"{exam}: ", f"{named}: {healthy}" if named else healthy, terminal_width())
-    yield from wrap("", "±: half of the interval that holds 95 of 100 exams with other items.", terminal_width())
+    notes = "Shares are in percent. ±: half of the interval that holds 95 of 100 exams with other items."
+    yield from wrap("", notes, terminal_width())
 
 
 def curve_tables(curve: Curve, run: Path) -> Iterator[str]:

@@ -47,11 +47,11 @@ class MaskedWords(TextExam):
             Score(self.title, name, scores[number], healthy=said, share=False) for number, name, said in numbers
         )
         shares = (
-            ("mlm_accuracy", "accuracy", "0.3 to 0.7"),
+            ("mlm_accuracy", "accuracy", "30 to 70 %"),
             ("masked_accuracy", "of masked pieces", ""),
             ("random_accuracy", "of random pieces", ""),
-            ("kept_accuracy", "of kept pieces", "near 1 while the others are low: the model copies its input"),
-            ("commonest_answer", "commonest answer", "below 0.2; above 0.5 only frequencies are learned"),
+            ("kept_accuracy", "of kept pieces", "near 100 % while the others are low: the model copies its input"),
+            ("commonest_answer", "commonest answer", "below 20 %; above 50 % only frequencies are learned"),
         )
         for share, name, said in shares:
             if scores[share] is not None:

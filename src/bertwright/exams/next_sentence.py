@@ -35,9 +35,9 @@ class NextSentence(Exam):
             raise DataError(f"{self.title}: there are no pairs of sentences to score a model on.")
         follows = np.array([follow for *_, follow in self.pairs])
         said = answers(encoder, [(first, second) for first, second, _ in self.pairs])
-        healthy = "0.8 to 0.98; 0.5: the head has learned nothing; 1: other things give the answer away"
+        healthy = "80 to 98 %; 50 %: the head has learned nothing; 100 %: other things give the answer away"
         yield share_of(said == follows, self.title, "next sentence", 0.5, healthy)
-        yield Score(self.title, "answers yes", float(said.mean()), healthy="near 0.5; 0 or 1: one answer to all")
+        yield Score(self.title, "answers yes", float(said.mean()), healthy="near 50 %; 0 or 100 %: one answer to all")
 
 
 def answers(encoder: Encoder, pairs: Sequence[tuple[str, str]]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

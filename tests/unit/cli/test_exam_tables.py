@@ -17,7 +17,7 @@ def test_models_are_compared_on_the_same_items() -> None:
     lines = list(score_tables(scores))
     assert lines[0].split() == ["exam", "score", "chance", "first", "second", "third"]
     assert lines[1].split()[:4] == ["wiki", "order", "50.0", "50.0"]
-    assert lines[1].endswith("–")
+    assert lines[1].endswith("–") and lines[-1].startswith("Shares are in percent.")
     (difference,) = (line for line in lines if "+25.0" in line)
     assert difference.split()[-2:] == ["*", "–"]
     # Nothing to compare: other items, or one model.
