@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 from tests.pipeline.conftest import Call
 
+from bertwright.cli import exam_tables
+from bertwright.core.artifact import Artifact
+from bertwright.exams import checkpoints
+
 FewItems = Callable[[], None]
 EXAMS = """
 [[exam]]
@@ -34,13 +38,16 @@ def test_the_quick_suite_compares_a_run_and_its_export(
         assert own["value"] == pytest.approx(their["value"], abs=1e-3)
 
 
-def test_a_table_fits_a_terminal_and_says_how_to_read_it(finished: Path, call: Call, few_items: FewItems) -> None:
+def test_a_table_fits_a_terminal_and_says_how_to_read_it(
+    finished: Path, call: Call, few_items: FewItems, monkeypatch: pytest.MonkeyPatch
+) -> None:
     few_items()
+    monkeypatch.setattr(exam_tables, "terminal_width", lambda: 80)
     done = call("evaluate", finished, "--suite", "wiki")
     assert done.code == 0, done.err
     assert done.out.startswith("exam")
     assert "belonging" in done.out
-    assert "95 of 100 exams" in done.out
+    assert "95 of 100 exams" in " ".join(done.out.split())
     assert max(map(len, done.out.splitlines())) <= 80
 
 
@@ -70,6 +77,27 @@ def test_checkpoints_are_scored_once(finished: Path, call: Call, tmp_path: Path)
     assert page.code == 0, page.err
     assert "Right answers" not in (run / "report.html").read_text()
     assert "vectors: mean cosine" in (run / "report.html").read_text()
+
+
+def test_a_checkpoint_that_is_removed_meanwhile_is_left_out(
+    finished: Path, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished, run)
+    (tmp_path / "exams.toml").write_text(EXAMS, encoding="utf-8")
+    removed, real = list[Path](), checkpoints.hash_of
+
+    def remove_first(checkpoint: Artifact, name: str) -> str:
+        if not removed:
+            removed.append(checkpoint.path)
+            shutil.rmtree(checkpoint.path)
+        return real(checkpoint, name)
+
+    monkeypatch.setattr(checkpoints, "hash_of", remove_first)
+    done = call("evaluate", run, "--suite", tmp_path / "exams.toml", "--checkpoints", "--json")
+    assert done.code == 0, done.err
+    assert f"{removed[0].name} is left out" in done.err
+    assert removed[0].name not in {point["checkpoint"] for point in json.loads(done.out)["points"]}
 
 
 def test_a_suite_of_ones_own_writes_scores(finished: Path, call: Call, tmp_path: Path) -> None:

@@ -140,7 +140,10 @@ def test_scores_in_training_have_a_verdict() -> None:
     scores = section.taken([row], {"heldout": {"majority": 0.25, "examples": 60}})
     said = section.verdict(scores).replace("\u00a0", " ")
     assert "50 % of the answers to 60 held-out questions" in said and "never answering: 25 %" in said
+    assert said.startswith("The model answers questions")
     assert "has not been scored" in section.verdict(section.taken([], {"heldout": {"majority": 0.25, "examples": 60}}))
+    little = {**scores, "majority": 0.0, "exact": 0.0, "f1": 0.061}
+    assert section.verdict(little).startswith("The model is hardly better than never answering")
 
 
 def test_a_stopped_training_ends_with_the_same_weights(tmp_path: Path) -> None:

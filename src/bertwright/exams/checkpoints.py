@@ -56,8 +56,12 @@ def score_checkpoints(run: Path, suite: str, exams: Sequence[Exam], log: Log) ->
     for number, checkpoint in enumerate(found):
         weights = hash_of(checkpoint, "model")
         if weights not in known:
-            state = state_of(checkpoint)
-            model = network_from(network, read_all(checkpoint, "model"), source=str(checkpoint.path))
+            try:
+                state = state_of(checkpoint)
+                model = network_from(network, read_all(checkpoint, "model"), source=str(checkpoint.path))
+            except (ArtifactError, FileNotFoundError) as error:  # a training that goes on removes old ones
+                log.say(f"{checkpoint.path.name} is left out: {error}")
+                continue
             point = _point(checkpoint.path.name, weights)
             point |= {"step": state.total_steps, "tokens": state.tokens_seen}
             point |= {"hours": round(state.hours, 6), "tflops": round(state.flops / 1e12, 6)}

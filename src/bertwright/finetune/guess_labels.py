@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,8 @@ _FEW = 50
 """Values up to which a column may be that of classes."""
 _MARKS = {"0", "1", "-1", "0.0", "1.0", "True", "False"}
 """Values of a column that says whether a text has one label."""
+_DECIMAL = re.compile(r"[-+]?[0-9]+(,[0-9]+)?")
+"""A number as spreadsheets write it where the decimal sign is a comma; of several labels some value has three."""
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -36,7 +39,7 @@ class LabelColumns(NamedTuple):
 
 def find_labels(rows: Rows, column: str = "", several: bool | None = None) -> LabelColumns | None:
     """Where the labels of some records are; None if there is no such column. The user may name the `column`, and say
-    whether a text may have `several` labels."""
+    whether a text may have `several` labels. Raises `DataError` if they may be numbers with decimal commas, too."""
     names = {str(name).lower(): str(name) for name in rows[0]}
     column = column or next((names[name] for name in LABELS if name in names), "")
     if not column:
@@ -50,6 +53,13 @@ def find_labels(rows: Rows, column: str = "", several: bool | None = None) -> La
         return LabelColumns(column)
     values = [row[column] for row in rows if row.get(column) is not None]
     separator = find_separator(values)
+    if several is None and separator == "," and all(_DECIMAL.fullmatch(str(value).strip()) for value in values):
+        example = next(str(value).strip() for value in values if "," in str(value))
+        raise DataError(
+            f"the column {column!r} has values such as {example!r}, which may be numbers with a decimal comma or "
+            "several labels. Write numbers with a decimal point, or say that these are labels: "
+            "train.objective.several=true."
+        )
     if several and not separator:
         separator = max(SEPARATORS, key=lambda each: sum(each in str(value) for value in values))
     return LabelColumns(column, (), separator)

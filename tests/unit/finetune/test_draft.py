@@ -314,6 +314,20 @@ def test_labels_and_headers_are_found(
     assert len(read) == (120 if content == EMOTIONS else 30), "the first row is data, or it is not"
 
 
+def test_numbers_with_decimal_commas_are_not_taken_for_several_labels(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "train.csv"
+    ratings = ("1,5", "2", "3,5", "2,5", "1")
+    file.write_text("text;rating\n" + "".join(f"this is {n};{ratings[n % 5]}\n" for n in range(60)), encoding="utf-8")
+    with pytest.raises(
+        DataError, match=r"'rating' has values such as '1,5', which may be numbers with a decimal comma"
+    ):
+        draft("classify", model, file)
+    said = draft("classify", model, file, ["train.objective.several=true"]).values["train"]["objective"]
+    assert said["labels"] == ["1", "2", "3", "5"]
+    file.write_text(file.read_text(encoding="utf-8").replace(",", "."), encoding="utf-8")
+    assert draft("classify", model, file).values["train"]["objective"]["labels"] == ["rating"], "a regression"
+
+
 def test_what_the_user_says_of_columns_counts(model: Path, tmp_path: Path) -> None:
     file = tmp_path / "train.tsv"
     file.write_text("a b\tx,y\nc d\tx\ne f\ty\n", encoding="utf-8")

@@ -11,6 +11,8 @@ from bertwright.page.chart import Chart, Series
 from bertwright.page.markup import Content, Element, definitions, p, plain_table, table
 from bertwright.tasks.section import Rows, Run, Score, TaskSection, points
 
+_LITTLE = 0.2
+"""Share of the way from the F1 of never answering to 1, below which a model is of no use."""
 _TITLES = {"exact": "exact match", "f1": "F1 of words"}
 _TERMS = {"start": "first token", "end": "last token"}
 
@@ -69,6 +71,8 @@ class SpanSection(TaskSection):
             return f"The model has learned nothing: {found}."
         if scores["questions"] < FEW_TEXTS:
             return f"The held-out questions are too few to judge the model: {found}."
+        if scores["f1"] - scores["majority"] < _LITTLE * (1 - scores["majority"]):
+            return f"The model is hardly better than never answering: {found}."
         return f"The model answers questions: {found}."
 
     @classmethod
