@@ -106,17 +106,22 @@ def _question(place: str, row: Mapping[str, Any], problems: Problems) -> Questio
         problems.add("questions without a text or a question", place)
         return None
     context = without_surrogates(context)
-    answers: list[Answer] = []
+    answers, lost = list[Answer](), False
     # What is plausible for an impossible question is no answer.
     for each in () if row.get("is_impossible") is True or not isinstance(given, list) else given:
         text, begin = (each.get("text"), each.get("answer_start")) if isinstance(each, dict) else (None, None)
         answer = _answer(context, text, begin) if isinstance(text, str) and text.strip() else None
         if answer is None:
-            problems.add("questions with an answer that is not in their text", place)
-            return None
+            lost = True
+            continue
         if not isinstance(begin, int) or answer.begin != begin:
             problems.add("answers that are elsewhere in their text than the file says", place)
         answers.append(answer)
+    if lost:
+        others = "other answers are read" if answers else "none of their answers is"
+        problems.add(f"questions with an answer that is not in their text; {others}", place)
+        if not answers:
+            return None
     identifier = str(row.get("id") or place)
     return Question(identifier, without_surrogates(question), context, tuple(answers), isinstance(given, list))
 
