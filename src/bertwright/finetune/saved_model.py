@@ -18,24 +18,15 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_typed, write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.core.shapes import Score, Text
-from bertwright.examples.labelled.files import TextFiles
-from bertwright.examples.labelled.run import LabelledKind
-from bertwright.examples.own_examples import Kind, read_splits
-from bertwright.examples.own_files import OwnFiles, find_files
+from bertwright.examples.own_examples import read_splits
+from bertwright.examples.own_files import find_files
 from bertwright.model.classifier import Classifier
 from bertwright.model.device import resolve_device
 from bertwright.model.text_encoder import load_model, load_tokenizer
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
-from bertwright.tasks.choice.config import ChoiceFiles
-from bertwright.tasks.choice.run import ChoiceKind
 from bertwright.tasks.members import task_of
-from bertwright.tasks.span.config import SpanFiles
-from bertwright.tasks.span.run import SpanKind
-from bertwright.tasks.tagging.config import TaggedFiles
-from bertwright.tasks.tagging.run import TaggedKind
 from bertwright.tasks.task import HeldOut
-from bertwright.vocab.tokenizer import Tokenizer
 
 SAVED = "saved_scores.json"
 SAME, NEAR = 5e-5, 0.01
@@ -91,7 +82,9 @@ def _check_tokenizer(recipe: Recipe, examples: Artifact, hf: Path) -> None:
     assert data.files is not None
     files = find_files(data.path, data.files, f"{data.key}.data")
     tokenizer = load_tokenizer(hf)
-    kind = _kind(data.files, tokenizer)
+    own = task_of(recipe.task).own_examples
+    assert own is not None
+    kind = own.kind(data.files)
     # Training texts are read only if a share of them is held out.
     read = files._replace(train=()) if files.heldout else files
     columns = read_splits(kind, read, recipe.examples.heldout, tokenizer, SILENT).heldout
@@ -101,16 +94,3 @@ def _check_tokenizer(recipe: Recipe, examples: Artifact, hf: Path) -> None:
             f"the tokenizer in {hf} reads the held-out files otherwise than training did ({other[0]} differ), or "
             f"{data.path} has changed since. Run the stage export again."
         )
-
-
-def _kind(own: OwnFiles, tokenizer: Tokenizer) -> Kind[Any, Any]:
-    match own:
-        case TextFiles():
-            return LabelledKind(own)
-        case TaggedFiles():
-            return TaggedKind(own)
-        case ChoiceFiles():
-            return ChoiceKind(own)
-        case SpanFiles():
-            return SpanKind(own, tokenizer.fast)
-    raise TypeError(f"{type(own).__name__} belongs to no task of finetune")

@@ -159,7 +159,7 @@ class Spans(Answerer):
             assert isinstance(recipe.task, SpanConfig)
             settings, length = recipe.task, recipe.evaluate_length()
         self._settings = Answering(settings, min(length, encoder.model.config.max_position_embeddings))
-        self._kind = SpanKind(settings.files, encoder.tokenizer.fast)
+        self._kind = SpanKind(settings.files)
         self._columns = ("", "")
 
     @property

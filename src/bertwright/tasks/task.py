@@ -21,6 +21,7 @@ from bertwright.examples.own_files import OwnFiles
 
 if TYPE_CHECKING:
     from bertwright.examples.example_set import ExampleSet
+    from bertwright.examples.own_examples import Kind
     from bertwright.examples.store import Split
     from bertwright.model.config import ModelConfig, NetworkConfig
     from bertwright.model.model import Model
@@ -72,6 +73,9 @@ class OwnExamples(Protocol):
 
     made_by: ClassVar[str]
     """The function that makes them, as "module:function", with the signature of `examples.run.run`."""
+
+    def kind(self, files: Any) -> Kind[Any, Any]:
+        """How they are made of the files, which are those of the task (`TaskSettings.files`); loads what makes them."""
 
     def open(self, examples: Artifact, split: Split, length: int, vocab: Artifact | None = None) -> ExampleSet:
         """A split of them, each of at most `length` tokens; `ArtifactError` if they were made with another vocabulary

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertwright.core.artifact import Artifact
+from bertwright.examples.labelled.files import TextFiles
 from bertwright.tasks.classification.config import ClassificationConfig
 from bertwright.tasks.task import Evaluation, HeldOut, OwnExamples, Scoring
 
 if TYPE_CHECKING:
     from bertwright.examples.example_set import ExampleSet
+    from bertwright.examples.own_examples import Kind
     from bertwright.examples.store import Split
     from bertwright.model.config import NetworkConfig
     from bertwright.model.model import Model
@@ -22,6 +24,12 @@ class LabelledFiles:
     """Labelled texts, tokenised. See `OwnExamples`."""
 
     made_by: ClassVar[str] = "bertwright.examples.labelled.run:run"
+
+    def kind(self, files: TextFiles) -> Kind[Any, Any]:
+        """As `OwnExamples.kind`."""
+        from bertwright.examples.labelled.run import LabelledKind
+
+        return LabelledKind(files)
 
     def open(self, examples: Artifact, split: Split, length: int, vocab: Artifact | None = None) -> ExampleSet:
         """As `OwnExamples.open`."""

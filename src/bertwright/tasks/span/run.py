@@ -30,24 +30,19 @@ def run(config: ExamplesConfig, sets: tuple[PlanSet, ...], inputs: Inputs, conte
     """Build the examples artifact from files of questions; see `build_own`."""
     files = inputs.imported[0].files
     assert isinstance(files, SpanFiles)
-    fast = FastTokenizer.from_file(str(inputs.vocab.file("tokenizer.json")))
-    return build_own(SpanKind(files, fast), config, sets, inputs, context)
+    return build_own(SpanKind(files), config, sets, inputs, context)
 
 
 class SpanKind(Kind[SpanFiles, SpanColumns]):
     """See `Kind`."""
 
-    def __init__(self, files: SpanFiles, fast: FastTokenizer) -> None:
-        super().__init__(files)
-        self._fast = fast
-        self._fast.no_truncation()
-        self._fast.no_padding()
-
     def columns(self, examples: Sequence[Question], tokenizer: Tokenizer) -> SpanColumns:
         """As `Kind.columns`; by the library's own tokenizer, which knows the characters of each token."""
         passages = {text: number for number, text in enumerate(dict.fromkeys(each.context for each in examples))}
-        encoded = list(self._encode(list(passages)))
-        questions = [ids[: self.files.max_query] for ids, _ in self._encode([each.question for each in examples])]
+        encoded = list(_encoded(tokenizer.fast, list(passages)))
+        questions = [
+            ids[: self.files.max_query] for ids, _ in _encoded(tokenizer.fast, [each.question for each in examples])
+        ]
         of_example = [encoded[passages[each.context]] for each in examples]
         answers = [_tokens_of(each, offsets) for each, (_, offsets) in zip(examples, of_example, strict=True)]
         parts = [part for question, (ids, _) in zip(questions, of_example, strict=True) for part in (question, ids)]
@@ -75,11 +70,14 @@ class SpanKind(Kind[SpanFiles, SpanColumns]):
         """As `Kind.baseline`: the share of the questions that are right if no answer is ever given."""
         return {"majority": float((heldout.answers[::2] < 0).mean()), "majority_label": NO_ANSWER}
 
-    def _encode(self, texts: Sequence[str]) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint32]]]:
-        """Yield the ids [M] of each text and the characters [M, 2] of each token."""
-        for start in range(0, len(texts), _AT_ONCE):
-            for each in self._fast.encode_batch(list(texts[start : start + _AT_ONCE]), add_special_tokens=False):
-                yield np.array(each.ids, np.uint32), np.array(each.offsets, np.uint32).reshape(-1, 2)
+
+def _encoded(fast: FastTokenizer, texts: Sequence[str]) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.uint32]]]:
+    """Yield the ids [M] of each text and the characters [M, 2] of each token."""
+    fast.no_truncation()
+    fast.no_padding()
+    for start in range(0, len(texts), _AT_ONCE):
+        for each in fast.encode_batch(list(texts[start : start + _AT_ONCE]), add_special_tokens=False):
+            yield np.array(each.ids, np.uint32), np.array(each.offsets, np.uint32).reshape(-1, 2)
 
 
 def _tokens_of(question: Question, offsets: NDArray[np.uint32]) -> tuple[int, int]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
-from bertwright.tasks.tagging.config import TaggingConfig
+from bertwright.tasks.tagging.config import TaggedFiles, TaggingConfig
 from bertwright.tasks.task import Evaluation, HeldOut, OwnExamples, Scoring
 
 if TYPE_CHECKING:
     from bertwright.examples.example_set import ExampleSet
+    from bertwright.examples.own_examples import Kind
     from bertwright.examples.store import Split
     from bertwright.model.config import NetworkConfig
     from bertwright.model.model import Model
@@ -23,6 +24,12 @@ class TaggedSentences:
     """Sentences of tagged words, tokenised. See `OwnExamples`."""
 
     made_by: ClassVar[str] = "bertwright.tasks.tagging.run:run"
+
+    def kind(self, files: TaggedFiles) -> Kind[Any, Any]:
+        """As `OwnExamples.kind`."""
+        from bertwright.tasks.tagging.run import TaggedKind
+
+        return TaggedKind(files)
 
     def open(self, examples: Artifact, split: Split, length: int, vocab: Artifact | None = None) -> ExampleSet:
         """As `OwnExamples.open`."""
