@@ -190,6 +190,8 @@ def of_kinds(finished: Path, chance: random.Random) -> Iterator[tuple[str, tuple
         name = path.relative_to(finished).as_posix()
         if "/hf/" in name or "tokenizer" in name or "plans" in name:
             continue
+        if not path.stat().st_size:  # rows of what a run has none of, such as errors
+            continue
         *before, data = path.read_bytes().splitlines(keepends=True) if path.suffix == ".jsonl" else [path.read_bytes()]
         found = list(places(json.loads(data)))
         for part in ("config", "counts") if path.name == MANIFEST else ("",):

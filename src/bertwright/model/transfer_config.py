@@ -66,7 +66,7 @@ def transfer(own: NetworkConfig, given: Pretrained, entries: int | None = None, 
     faults += [f"{name} is no part of {own.title}" for name in given.unknown if _in_encoder(name, given.names.base)]
     encoder = [name for name in own.tensors if not _in_head(name, own.family)]
     found = sum(name in taken for name in encoder)
-    if not found:
+    if not any(there in theirs for name in encoder for there in _sources(name, own, given, layers)):
         first = next(iter(given.stored), "none")
         faults = [
             f"it has none of the {len(encoder)} tensors of a {own.title}'s encoder; its first is {first}",
