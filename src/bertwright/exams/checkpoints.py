@@ -46,7 +46,7 @@ def score_checkpoints(run: Path, suite: str, exams: Sequence[Exam], log: Log) ->
         scores = list(take(exams, encoder, point["checkpoint"], log))
         if not scores:
             raise RecipeError("the model of this run can take none of these exams, as said above.")
-        point["scores"] = [score.to_json() for score in scores]  # type: ignore[misc]
+        point["scores"] = [score.to_json() for score in scores]
         known[point["weights"]] = point
         points = sorted(known.values(), key=lambda each: each["step"])
         write_json(file, Curve(suite=Path(suite).stem, content=content, points=points))

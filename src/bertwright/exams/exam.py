@@ -15,6 +15,7 @@ from bertwright.core.config import Section, UserPath
 from bertwright.core.errors import DataError
 from bertwright.core.files import naming, sha256, sha256_of
 from bertwright.exams.interval import interval_of_mean
+from bertwright.exams.shapes import ScoreJson
 from bertwright.model.text_encoder import Encoder
 
 Item = TypeVar("Item")
@@ -42,10 +43,20 @@ class Score(NamedTuple):
     items: tuple[float, ...] = ()
     """What each item scores, the same ones for every model; models are compared by them."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> ScoreJson:
         """What files and programs get: no items, and words only if there are any."""
-        left_out = {"items", *([] if self.text else ["text"])}
-        return {name: value for name, value in self._asdict().items() if name not in left_out}
+        found = ScoreJson(
+            exam=self.exam,
+            name=self.name,
+            value=self.value,
+            interval=self.interval,
+            chance=self.chance,
+            healthy=self.healthy,
+            share=self.share,
+        )
+        if self.text:
+            found["text"] = self.text
+        return found
 
 
 def share_of(right: Sequence[float] | NDArray[Any], exam: str, name: str, chance: float, healthy: str = RISES) -> Score:

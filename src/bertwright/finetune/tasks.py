@@ -104,8 +104,8 @@ _OF_CHOICE = {
 }
 _JIANT = "jiant's superglue_bert.conf"
 _OF_COPA = {
-    "length": Key(128, f"{_JIANT} (tokens)"),
-    "batch": Key(4, f"{_JIANT}, for COPA"),
+    "length": Key(256, f"{_JIANT} (tokens)"),
+    "batch": Key(4, _JIANT),
     "learning_rate": Key(1e-5, _JIANT),
     "epochs": Key(10, _JIANT),
 }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from bertwright.core.numbers import operations, percent, short_count
-from bertwright.exams.shapes import Curve, ScoreJson
+from bertwright.exams.shapes import Curve, Scored, ScoreJson
 from bertwright.page.chart import Chart, Format, Series, figure
 from bertwright.page.markup import Content, div, element, table
 from bertwright.report.facts import Facts
@@ -18,15 +18,15 @@ _MOST = 8
 class _Axis(NamedTuple):
     """What the scores are drawn over."""
 
-    key: str
+    of: Callable[[Scored], float]
     label: str
     format: Format
 
 
 _AXES = (
-    _Axis("tokens", "tokens", short_count),
-    _Axis("hours", "hours of training", lambda x: f"{x:.3g}"),
-    _Axis("tflops", "operations (10^12)", lambda x: f"{x:.3g}"),
+    _Axis(lambda point: point["tokens"], "tokens", short_count),
+    _Axis(lambda point: point["hours"], "hours of training", lambda x: f"{x:.3g}"),
+    _Axis(lambda point: point["tflops"], "operations (10^12)", lambda x: f"{x:.3g}"),
 )
 
 
@@ -51,7 +51,7 @@ def _charts(curve: Curve) -> Iterator[Chart]:
         series = [Series(": ".join(key), _points(curve, key, axis), f"train run-{n}") for n, key in enumerate(right)]
         chances = {scores[key]["chance"] for key in right}
         for chance in sorted(chance for chance in chances if chance is not None) if len(chances) < 3 else ():
-            ends = [(float(point[axis.key]), chance) for point in (curve["points"][0], curve["points"][-1])]  # type: ignore[literal-required]
+            ends = [(axis.of(point), chance) for point in (curve["points"][0], curve["points"][-1])]
             series.append(Series(f"chance: {percent(chance)}", ends, "baseline"))
         yield Chart(
             f"Right answers over {axis.label}",
@@ -80,7 +80,7 @@ def _sentence(score: ScoreJson) -> str:
 
 def _points(curve: Curve, key: tuple[str, str], axis: _Axis) -> list[tuple[float, float]]:
     return [
-        (float(point[axis.key]), score["value"])  # type: ignore[literal-required]
+        (axis.of(point), score["value"])
         for point in curve["points"]
         for score in point["scores"]
         if (score["exam"], score["name"]) == key

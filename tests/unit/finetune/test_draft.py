@@ -137,7 +137,7 @@ def test_the_usual_grid_depends_on_the_size_of_the_model(model: Path, tmp_path: 
         ("hurte", 768, (2e-5, 6, 8, 256, 0.0)),
         ("hurte", 128, (1e-4, 6, 8, 256, 0.0)),
         ("swag", 768, (2e-5, 3, 16, 128, 0.1)),
-        ("copa", 768, (1e-5, 10, 4, 128, 0.1)),
+        ("copa", 768, (1e-5, 10, 4, 256, 0.1)),
         ("hucopa", 768, (2e-5, 6, 8, 256, 0.0)),
     ],
 )

@@ -54,7 +54,8 @@ class LabelledKind(Kind[TextFiles, Labelled]):
             return np.array([text.label for text in examples], np.float32)
         labels = np.zeros((len(examples), len(self.files.labels)), np.float32)
         for row, text in zip(labels, examples, strict=True):
-            row[list(text.label)] = 1  # type: ignore[arg-type]
+            assert isinstance(text.label, tuple)
+            row[list(text.label)] = 1
         return labels.reshape(-1)
 
     def classes(self, columns: Labelled) -> Ids:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bertwright.core.json_values import json_number
 from bertwright.examples.batch import MicroBatch
-from bertwright.tasks.classification.class_scores import of_classes
+from bertwright.tasks.classification.class_scores import cross_entropies, of_classes
 
 Scores = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ def scores_of(found: Sequence[Scores], right: NDArray[np.int64]) -> dict[str, An
     """
     if not all(np.isfinite(scores).all() for scores in found):
         return {"choice_loss": None, "accuracy": None, "matthews": None}
-    losses = [log_sum(scores) - scores[label] for scores, label in zip(found, right, strict=True)]
+    losses = losses_of(found, right)
     most = max(len(scores) for scores in found)
     answers = np.array([scores.argmax() for scores in found])
     of_places = of_classes(answers, right, most)
@@ -44,7 +44,7 @@ def scores_of(found: Sequence[Scores], right: NDArray[np.int64]) -> dict[str, An
     return {"choice_loss": json_number(float(np.mean(losses))), **shares, "answered": answered}
 
 
-def log_sum(scores: Scores) -> float:
-    """The logarithm of the sum of the exponentials of the scores of a question [K]."""
-    largest = scores.max()
-    return float(np.log(np.exp(scores - largest).sum()) + largest)
+def losses_of(found: Sequence[Scores], right: NDArray[np.int64]) -> Scores:
+    """[N] the loss of each question, in nats."""
+    losses = [cross_entropies(scores[None], label) for scores, label in zip(found, right[:, None], strict=True)]
+    return np.concatenate(losses)

@@ -13,7 +13,7 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.columns import FOLDER
 from bertwright.examples.loader import Heldout
 from bertwright.model.model import Model
-from bertwright.tasks.choice.choice_scores import Scores, log_sum, scores_of, split_questions
+from bertwright.tasks.choice.choice_scores import Scores, losses_of, scores_of, split_questions
 from bertwright.tasks.choice.examples import ChoiceExamples
 from bertwright.tasks.objective import outputs
 from bertwright.tasks.pretraining.scores import readable
@@ -62,7 +62,7 @@ def _worst(
     places = [
         (batch, int(first)) for batch in batches for first in np.flatnonzero(batch.sequence_labels[:, 0] == 1).tolist()
     ]
-    losses = np.array([log_sum(scores) - scores[label] for scores, label in zip(found, right, strict=True)])
+    losses = losses_of(found, right)
     wrong = np.flatnonzero([scores.max() > scores[label] for scores, label in zip(found, right, strict=True)])
     for question in wrong[np.argsort(-losses[wrong], kind="stable")][:most].tolist():
         (batch, first), scores = places[question], found[question]

@@ -100,3 +100,11 @@ def _ranks(values: Numbers) -> Numbers:
     ends = np.cumsum(counts)
     ranks: Numbers = (ends - (counts - 1) / 2)[group]
     return ranks
+
+
+def cross_entropies(logits_NC: NDArray[np.float64], labels_N: NDArray[Any]) -> NDArray[np.float64]:
+    """[N] the negative logarithm of the probability of each right class, in nats."""
+    shifted_NC = logits_NC - logits_NC.max(1, keepdims=True)
+    right_N = shifted_NC[np.arange(len(labels_N)), labels_N.astype(np.int64)]
+    losses_N: NDArray[np.float64] = np.log(np.exp(shifted_NC).sum(1)) - right_N
+    return losses_N

@@ -25,6 +25,7 @@ from bertwright.model.model import Model
 from bertwright.tasks import confusions
 from bertwright.tasks.classification.class_scores import (
     Numbers,
+    cross_entropies,
     frequent_labels,
     of_classes,
     of_labels,
@@ -140,9 +141,7 @@ def losses_of(logits_NC: Numbers, right: NDArray[Any]) -> Numbers:
     elif logits_NC.shape[1] == 1:
         losses = np.square(logits_NC[:, 0] - right)
     else:
-        shifted = logits_NC - logits_NC.max(1, keepdims=True)
-        log_p = shifted - np.log(np.exp(shifted).sum(1, keepdims=True))
-        losses = -log_p[np.arange(len(right)), right.astype(np.int64)]
+        losses = cross_entropies(logits_NC, right)
     return losses
 
 

@@ -17,6 +17,7 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.columns import FOLDER
 from bertwright.examples.loader import Heldout
 from bertwright.model.model import Model
+from bertwright.tasks.classification.class_scores import cross_entropies
 from bertwright.tasks.objective import outputs
 from bertwright.tasks.span.answer_scores import Answered, AnswerScores, best_threshold, score
 from bertwright.tasks.span.examples import NO_ANSWER, SpanExamples
@@ -120,13 +121,7 @@ def _shares(found: AnswerScores) -> dict[str, float]:
 
 def _losses(logits: Sequence[NDArray[np.float64]], labels: NDArray[np.int64]) -> NDArray[np.float64]:
     """[W, 2] the cross-entropy of the first and the last token of each window; `labels` is [W, 2]."""
-    return np.array([_log_sum(each) - each[label, (0, 1)] for each, label in zip(logits, labels, strict=True)])
-
-
-def _log_sum(logits_T2: NDArray[np.float64]) -> NDArray[np.float64]:
-    largest = logits_T2.max(0)
-    sums: NDArray[np.float64] = np.log(np.exp(logits_T2 - largest).sum(0)) + largest
-    return sums
+    return np.array([cross_entropies(each_T2.T, label_2) for each_T2, label_2 in zip(logits, labels, strict=True)])
 
 
 def _answered(read: Read, context: str, known: Sequence[str]) -> Answered:

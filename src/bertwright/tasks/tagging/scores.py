@@ -18,6 +18,7 @@ from bertwright.examples.columns import FOLDER
 from bertwright.examples.loader import Heldout
 from bertwright.model.model import Model
 from bertwright.tasks import confusions
+from bertwright.tasks.classification.class_scores import cross_entropies
 from bertwright.tasks.objective import outputs
 from bertwright.tasks.tagging.config import TaggedFiles
 from bertwright.tasks.tagging.examples import TaggedExamples
@@ -44,7 +45,7 @@ def evaluate(model: Model, heldout: HeldOut, files: TaggedFiles, settings: Scori
     labels_W, guessed_W = np.concatenate([batch.labels for batch in batches]), logits_WC.argmax(1)
     counts, names = heldout.examples.counts["heldout"], files.labels
     scores: dict[str, Any] = {
-        "tagging_loss": float(_losses(logits_WC, labels_W).mean()),
+        "tagging_loss": float(cross_entropies(logits_WC, labels_W).mean()),
         **score_words(logits_WC, batches, scored, files),
         "majority": counts["majority"],
         "majority_label": counts["majority_label"],
@@ -70,12 +71,6 @@ def _summary(scores: dict[str, Any]) -> str:
     return f"{entities}accuracy {shown} (constant answer {scores['majority']:.4f}) on {words}"
 
 
-def _losses(logits_WC: NDArray[np.float64], labels_W: NDArray[np.int64]) -> NDArray[np.float64]:
-    shifted = logits_WC - logits_WC.max(1, keepdims=True)
-    losses: NDArray[np.float64] = np.log(np.exp(shifted).sum(1)) - shifted[np.arange(len(labels_W)), labels_W]
-    return losses
-
-
 def _worst(
     logits_WC: NDArray[np.float64],
     batches: Sequence[MicroBatch],
@@ -86,7 +81,7 @@ def _worst(
     """The wrongly tagged words of which the model is surest, each in its context, with the likeliest tags."""
     labels_W = np.concatenate([batch.labels for batch in batches])
     wrong = np.flatnonzero(logits_WC.argmax(1) != labels_W)
-    losses = _losses(logits_WC[wrong], labels_W[wrong])
+    losses = cross_entropies(logits_WC[wrong], labels_W[wrong])
     order = np.argsort(-losses, kind="stable")[:most]
     places = [(batch, place) for batch in batches for place in batch.prediction_positions.tolist()]
     for word, loss in zip(wrong[order].tolist(), losses[order].tolist(), strict=True):
