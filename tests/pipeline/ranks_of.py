@@ -21,7 +21,7 @@ from tests.pipeline.command import context
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import Interrupted
 from bertwright.core.stage_context import StageContext
-from bertwright.model.bert.config import BertModelConfig
+from bertwright.model.config import ModelConfig
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.run import run
@@ -49,15 +49,18 @@ class Training:
     """Number of steps of this start after which a signal asks it to stop; 0: never."""
     stop_scoring: int = 0
     """Which scoring of this start, counted from 1, a signal cuts short; 0: none."""
+    model: Mapping[str, Any] = field(default_factory=dict)
+    """The network; empty: a small BERT."""
 
     def run(self, examples: Path, vocab: Path, folder: Path) -> Artifact | None:
         """The finished training; on other ranks than the first nothing."""
         folder.mkdir(parents=True, exist_ok=True)
         network = folder / f"{self.name}.{os.getpid()}.json"
         network.write_text(json.dumps(NETWORK))
+        model = self.model or {"kind": "bert", "config": str(network)}
         settings = Settings(
             TrainConfig.model_validate({**TRAINING, "phases": PHASES, **self.train}),
-            BertModelConfig(config=network),
+            TypeAdapter[ModelConfig](ModelConfig).validate_python(model),
             TypeAdapter(OptimConfig).validate_python(self.optim),
         )
         return run(
