@@ -4,10 +4,10 @@
 
 Needs numpy, pydantic, safetensors and transformers besides torch; bertwright itself need not be installed. First checks
 that both sides compute the same loss, then times both: our complete step, including loader, clipping and optimizer, in
-bfloat16 and in float8 (which needs torchao), and theirs (SDPA, torch.compile, bfloat16, fused AdamW), fed with batches
+bfloat16, and theirs (SDPA, torch.compile, bfloat16, fused AdamW), fed with batches
 that are already on the device. Examples that fill half their length are trained both packed and padded, and eager also
 without cuDNN's attention, which torch prefers on an H100 and which plans its work for each new shape of a batch; such
-batches have many. `--side fp8` measures only the sides with that text in their names. `--device cpu --tiny` runs
+batches have many. `--side eager` measures only the sides with that text in their names. `--device cpu --tiny` runs
 everything at a size that a CPU can handle; its figures mean nothing.
 """
 
@@ -42,7 +42,7 @@ from bertwright.train.engine.single import Single
 from bertwright.train.graph.config import CompiledConfig, EagerConfig
 from bertwright.train.graph.graph import run_as
 from bertwright.train.micro_batch import prefetch
-from bertwright.train.precision.config import Bf16Config, Fp8Config, Fp32Config
+from bertwright.train.precision.config import Bf16Config, Fp32Config
 from bertwright.train.precision.precision import build_precision
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.setup.trainee import Trainee
@@ -90,14 +90,14 @@ CASES = [
     Case("large", 512, False, 64),
 ]
 TINY = [Case("tiny", 32, True, 4, 8), Case("tiny", 32, False, 4, 8)]
-PRECISIONS = {"fp32": Fp32Config(), "bf16": Bf16Config(), "fp8": Fp8Config()}
+PRECISIONS = {"fp32": Fp32Config(), "bf16": Bf16Config()}
 
 
 @dataclass(frozen=True)
 class Side:
     """One configuration in which we train a case."""
 
-    precision: Literal["fp32", "bf16", "fp8"]
+    precision: Literal["fp32", "bf16"]
     layout: Literal["full", "packed", "padded"]
     """What a row holds: one example of full length, several shorter ones, or one shorter one and padding."""
     compiled: bool = True
@@ -117,11 +117,11 @@ class Side:
 
 
 def sides_of(case: Case, gpu: bool) -> list[Side]:
-    """Our sides of a case: compiled in both precisions, plus eager ones for comparison; only eager ones on a CPU."""
+    """Our sides of a case: compiled, plus eager ones for comparison; only eager ones on a CPU."""
     layouts: tuple[Literal["full", "packed", "padded"], ...] = ("full",) if case.filled else ("packed", "padded")
     if not gpu:
         return [Side("fp32", layout, compiled=False) for layout in layouts]
-    compiled = [Side(precision, layout) for layout in layouts for precision in ("bf16", "fp8")]
+    compiled = [Side("bf16", layout) for layout in layouts]
     eager = [Side("bf16", layout, compiled=False) for layout in layouts]
     return [*compiled, *eager, *([] if case.filled else [Side("bf16", "padded", compiled=False, cudnn=False)])]
 
@@ -139,7 +139,7 @@ class Measured:
     teraflops: float
     """10^12 operations of the model (`bertwright.model.flops`) per second, without padding."""
     share: float
-    """`teraflops` over the measured rate of matrix products, which is that of bfloat16 also for float8."""
+    """`teraflops` over the measured rate of matrix products."""
     gigabytes: float
     """Peak device memory allocated for tensors."""
 
@@ -154,10 +154,6 @@ def our_steps(case: Case, side: Side, device: torch.device) -> Generator[tuple[i
     network = BertModelConfig(size=case.size, dropout=0.1, pad_vocab_to_multiple_of=64).resolve(VOCABULARY.size, False)
     precision = build_precision(PRECISIONS[side.precision], device)
     model = PreTrainingModel(network, side.kernel).to(device).train()
-    if side.precision == "fp8":
-        from bertwright.train.precision.precision import to_float8  # needs torchao
-
-        to_float8(model, emulate=device.type == "cpu")
     torch.backends.cuda.enable_cudnn_sdp(side.cudnn)
     graph = CompiledConfig() if side.compiled else EagerConfig()
     run_as(model, graph, device)
@@ -236,7 +232,7 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", help="names of cases; none: all")
     parser.add_argument("--json", type=Path, help="write what was measured here, too")
-    parser.add_argument("--side", default="", help="measure only sides with this in their names, such as fp8")
+    parser.add_argument("--side", default="", help="measure only sides with this in their names, such as eager")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--tiny", action="store_true", help="cases that a processor can do")
     parser.add_argument("--steps", type=int, default=5, help="steps that are timed")

@@ -50,12 +50,11 @@ MLPERF = [
     ("2.1, NVIDIA DGX A100, fp16", 448, "fp16", {"gpu": "a100", "gpus": 8}, 2426),
     ("2.1, NVIDIA DGX A100, fp16", 3072, "fp16", {"gpu": "a100", "gpus": 8, "nodes": 8}, 18_120),
     ("3.0, NVIDIA DGX H100, fp8", 768, "bf16", {"gpu": "h100", "gpus": 8}, 7767),
-    ("3.0, NVIDIA DGX H100, fp8", 768, "fp8", {"gpu": "h100", "gpus": 8}, 7767),
-    ("3.0, NVIDIA DGX H100, fp8", 4608, "fp8", {"gpu": "h100", "gpus": 8, "nodes": 8}, 53_332),
-    ("3.0, Quanta, two H100 PCIe, fp8", 448, "fp8", {"gpu": "h100-pcie", "gpus": 2}, 1300),
+    ("3.0, NVIDIA DGX H100, fp8", 4608, "bf16", {"gpu": "h100", "gpus": 8, "nodes": 8}, 53_332),
+    ("3.0, Quanta, two H100 PCIe, fp8", 448, "bf16", {"gpu": "h100-pcie", "gpus": 2}, 1300),
     ("3.1, xFusion, L40S, fp8", 448, "bf16", {"gpu": "l40s", "gpus": 8}, 1190),
-    ("4.0, NVIDIA, H200, fp8", 768, "fp8", {"gpu": "h200", "gpus": 8}, 7973),
-    ("4.1, NVIDIA, B200, fp8", 768, "fp8", {"gpu": "b200", "gpus": 8}, 10_779),
+    ("4.0, NVIDIA, H200, fp8", 768, "bf16", {"gpu": "h200", "gpus": 8}, 7973),
+    ("4.1, NVIDIA, B200, fp8", 768, "bf16", {"gpu": "b200", "gpus": 8}, 10_779),
 ]
 
 

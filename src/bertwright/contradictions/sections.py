@@ -143,7 +143,7 @@ def unsupported_by_sharding(train: TrainConfig, optim: OptimConfig) -> Iterator[
     engine = train.engine.kind
     if engine not in ("fsdp", "deepspeed"):
         return
-    low = train.precision.kind == "fp8" or getattr(train.precision, "weights", "fp32") != "fp32"
+    low = getattr(train.precision, "weights", "fp32") != "fp32"
     # DeepSpeed's network in float16 has weights in float16, and shards the float32 ones.
     parts = engine == "fsdp" or getattr(train.engine, "stage", 0) == 3 or train.precision.kind == "fp16"
     needs_full_tensors = {

@@ -17,11 +17,11 @@ from bertwright.train.precision.units import AMPERE
 
 CPU = "cpu"
 """The device name of this machine's processor."""
-UNITS = {"fp32": "fp32", "tf32": "tf32", "bf32": "tf32", "bf16": "half", "fp16": "half", "fp8": "fp8"}
+UNITS = {"fp32": "fp32", "tf32": "tf32", "bf32": "tf32", "bf16": "half", "fp16": "half"}
 """The kind of multiplication units used by each precision of a recipe."""
 SMALLEST = "t4"
 """Stands for unknown GPUs: the smallest GPU with tensor cores, so that forecasts are too slow rather than too fast."""
-_GPU_SHARES = {"fp32": 0.8, "tf32": 0.55, "half": 0.55, "fp8": 0.45}
+_GPU_SHARES = {"fp32": 0.8, "tf32": 0.55, "half": 0.55}
 _CPU_SHARE = 0.9
 # GFLOP/s that a core reaches in large float32 products, measured on shared cores of Xeons with AMX and of EPYCs.
 _CORE_FP32 = {"amx_bf16": 62.0, "avx512_bf16": 80.0, "avx512f": 62.0, "avx2": 40.0, "": 11.0}
@@ -55,8 +55,7 @@ class Device:
     memory: float
     """Bytes; 0 if not known."""
     speeds: Mapping[str, float]
-    """Peak operations per second of products, by unit: fp32, tf32, half, fp8; units that the device lacks are
-    absent."""
+    """Peak operations per second of products, by unit: fp32, tf32, half; units that the device lacks are absent."""
     shares: Mapping[str, float]
     """Share of the peak that large products in a network reach, by unit."""
     bandwidth: float

@@ -163,8 +163,8 @@ class TrainConfig(Section):
     """How to handle gradients and losses that are not finite, or far above earlier ones."""
     precision: PrecisionConfig = runtime_only(Fp32Config())
     """Numeric precision of the network: `fp32`, `tf32` (GPU), `bf32` (CPU with AMX), `bf16` (GPU, or CPU with AMX or
-    AVX512-BF16), `fp16` (GPU) or `fp8` (GPU: Ada, Hopper or later). Give a name, or a section if the precision has
-    keys. The weights that the optimizer updates, and checkpoints, are float32."""
+    AVX512-BF16) or `fp16` (GPU). Give a name, or a section if the precision has keys. The weights that the optimizer
+    updates, and checkpoints, are float32."""
     averaging: AveragingConfig = NoAveragingConfig()
     """Average of the weights that is compared with the last weights at the end: `none`, `ema` or `last`; by default the
     better of the two becomes the finished model (`keep`). Give a name, or a section if the average has keys. Training

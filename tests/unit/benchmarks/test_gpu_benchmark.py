@@ -33,20 +33,17 @@ def test_one_side_is_measured_alone(tmp_path: Path) -> None:
     assert row["side"] == "bertwright, fp32, padded, eager"
 
 
-def test_on_a_gpu_every_case_is_trained_in_both_precisions_and_half_filled_ones_in_both_layouts() -> None:
+def test_half_filled_rows_are_trained_in_both_layouts() -> None:
     every = list(product(("base", "large"), (128, 512), (True, False)))
     assert [(case.size, case.length, case.filled) for case in CASES] == every
     full, half = ([(side.name, side.kernel) for side in sides_of(case, gpu=True)] for case in CASES[2:4])
     assert full == [
         ("bertwright, bf16", "varlen"),
-        ("bertwright, fp8", "varlen"),
         ("bertwright, bf16, eager", "padded"),
     ]
     assert half == [
         ("bertwright, bf16, packed", "varlen"),
-        ("bertwright, fp8, packed", "varlen"),
         ("bertwright, bf16, padded", "padded"),
-        ("bertwright, fp8, padded", "padded"),
         ("bertwright, bf16, packed, eager", "padded"),
         ("bertwright, bf16, padded, eager", "padded"),
         ("bertwright, bf16, padded, eager, without cuDNN", "padded"),

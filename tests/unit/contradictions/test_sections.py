@@ -260,7 +260,6 @@ CLIP = {"kind": "lamb", "clip_before_reduction": True}
         ("fsdp", {"precision": "bf16"}, {}, []),
         ("fsdp", {"precision": LOW}, {}, ["train.precision"]),
         ("deepspeed", {"precision": LOW}, {}, ["train.precision"]),
-        ("fsdp", {"precision": "fp8"}, {}, ["train.precision"]),
         ("fsdp", {"graph": "compiled"}, {}, ["train.graph"]),
         ("fsdp", {}, LAMB, []),
         ("deepspeed", {}, LAMB, ["optim.kind"]),

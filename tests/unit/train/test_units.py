@@ -8,7 +8,6 @@ from bertwright import Recipe
 from bertwright.train.precision.config import (
     Bf16Config,
     Bf32Config,
-    Fp8Config,
     Fp16Config,
     Fp32Config,
     PrecisionConfig,
@@ -17,7 +16,7 @@ from bertwright.train.precision.config import (
 from bertwright.train.precision.units import Units, refusal
 
 PLAIN, BF16, AMX = Units(), Units(bf16=True), Units(bf16=True, rounds=True)
-VOLTA, AMPERE, HOPPER = (Units(gpu=True, capability=has) for has in ((7, 0), (8, 0), (9, 0)))
+VOLTA, AMPERE = (Units(gpu=True, capability=has) for has in ((7, 0), (8, 0)))
 UNKNOWN = Units(gpu=True)
 SLOW = "or train.precision.allow_slow=true to train with it anyway."
 
@@ -31,7 +30,6 @@ SLOW = "or train.precision.allow_slow=true to train with it anyway."
         (Bf16Config(weights="bf16"), PLAIN, "this CPU has no unit for it", f"fp32, {SLOW}"),
         (Fp16Config(), PLAIN, "a CPU takes many times as long", f"fp32, {SLOW}"),
         (Fp16Config(), BF16, "a CPU takes many times as long", f"bf16, fp32, {SLOW}"),
-        (Fp8Config(), AMX, "a CPU can only emulate it", f"fp32, {SLOW}"),
         (
             Tf32Config(),
             VOLTA,
@@ -47,8 +45,6 @@ SLOW = "or train.precision.allow_slow=true to train with it anyway."
         (Bf32Config(), VOLTA, "it is for CPUs", "fp32, or train.device=cpu."),
         (Bf32Config(), AMPERE, "it is for CPUs", "tf32, the equivalent on a GPU, or train.device=cpu."),
         (Bf32Config(), UNKNOWN, "it is for CPUs", "tf32, "),
-        (Fp8Config(), VOLTA, "this GPU has compute capability 7.0, and float8 products need at least 8.9", "fp16."),
-        (Fp8Config(allow_slow=True), AMPERE, "this GPU has compute capability 8.0, and float8", "bf16."),
     ],
 )
 def test_what_a_device_cannot_do_is_said_with_what_it_can(
@@ -59,7 +55,7 @@ def test_what_a_device_cannot_do_is_said_with_what_it_can(
     assert refused.remedy.startswith(f"Set train.precision={remedy}") and refused.remedy.endswith(".")
 
 
-@each_row(("kind", "units"), [("bf16", PLAIN), ("bf16", VOLTA), ("fp16", BF16), ("fp8", PLAIN)])
+@each_row(("kind", "units"), [("bf16", PLAIN), ("bf16", VOLTA), ("fp16", BF16)])
 def test_what_a_refusal_says_to_add_is_enough(kind: str, units: Units) -> None:
     usual = [f"train.precision={kind}"]
     refused = refusal(Recipe.load("smoke", usual).train.precision, units)
@@ -77,8 +73,6 @@ def test_what_a_refusal_says_to_add_is_enough(kind: str, units: Units) -> None:
         *((Tf32Config(), units) for units in (AMPERE, UNKNOWN)),
         *((Fp16Config(), units) for units in (VOLTA, UNKNOWN)),
         (Fp16Config(allow_slow=True), PLAIN),
-        (Fp8Config(allow_slow=True), PLAIN),
-        *((Fp8Config(), units) for units in (Units(gpu=True, capability=(8, 9)), HOPPER, UNKNOWN)),
     ],
 )
 def test_what_a_device_can_do_is_not_refused(config: PrecisionConfig, units: Units) -> None:

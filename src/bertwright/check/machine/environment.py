@@ -26,7 +26,6 @@ _EXTRAS = {
     "mlflow": ("mlflow", "train.observers = mlflow"),
     "trackio": ("trackio", "train.observers = trackio"),
     "wandb": ("wandb", "train.observers = wandb"),
-    "torchao": ("fp8", "train.precision = fp8"),
     "deepspeed": ("deepspeed", "train.engine = deepspeed"),
     "s3fs": ("s3", "sources and mirrors at s3://"),
     "adlfs": ("azure", "sources and mirrors at az://"),

@@ -11,7 +11,6 @@ from bertwright.core.addresses import is_url
 from bertwright.core.errors import MissingExtraError
 from bertwright.recipe import Recipe
 from bertwright.train.monitor.observers.config import ObserverPlugin
-from bertwright.train.precision.config import Fp8Config
 
 _STORES = {"s3": ("s3fs", "s3"), "s3a": ("s3fs", "s3"), "az": ("adlfs", "azure"), "abfs": ("adlfs", "azure")}
 """The package that accesses addresses of each scheme, and the extra that installs it."""
@@ -83,8 +82,6 @@ def _of_training(recipe: Recipe) -> Iterator[Need]:
             continue
         what = f"train.observers = {watching.kind} needs {watching.package}"
         yield Need("train.observers", what, watching.package, watching.extra)
-    if isinstance(recipe.train.precision, Fp8Config):
-        yield Need("train.precision", "train.precision = fp8 computes with torchao", "torchao", "fp8")
     if recipe.train.engine.kind == "deepspeed":
         yield Need("train.engine", "train.engine = deepspeed needs deepspeed", "deepspeed", "deepspeed")
     yield from _storage_package("train.mirror", "writing", recipe.train.mirror)

@@ -74,16 +74,6 @@ class Fp16Config(Section):
         return self
 
 
-class Fp8Config(Section):
-    """As bfloat16 under autocast, with the linear layers of the encoder in float8 (needs an Ada, Hopper or later GPU,
-    and the package torchao)."""
-
-    kind: Literal["fp8"] = "fp8"
-    """Selects this precision."""
-    allow_slow: bool = False
-    """Whether to train even on a CPU, which only emulates float8: for studying its effect on the loss."""
-
-
 def _not_intels_mode(value: Any) -> Any:
     """Return the value; `ValueError` explains Intel's mode that is two keys here."""
     if value == "avx-fp32":
@@ -96,7 +86,7 @@ def _not_intels_mode(value: Any) -> Any:
 
 
 PrecisionConfig = Annotated[
-    Fp32Config | Tf32Config | Bf32Config | Bf16Config | Fp16Config | Fp8Config,
+    Fp32Config | Tf32Config | Bf32Config | Bf16Config | Fp16Config,
     Field(discriminator="kind"),
     BeforeValidator(by_kind),
     BeforeValidator(_not_intels_mode),  # runs first

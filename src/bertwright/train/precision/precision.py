@@ -7,21 +7,17 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
-from importlib.util import find_spec
 
 import torch
 from torch import Tensor, nn
 
-from bertwright.core.errors import MissingExtraError, RecipeError
+from bertwright.core.errors import RecipeError
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.padding import with_room
 from bertwright.model.model import Model
-from bertwright.train.precision.config import Bf16Config, Bf32Config, Fp8Config, Fp16Config, PrecisionConfig
+from bertwright.train.precision.config import Bf16Config, Bf32Config, Fp16Config, PrecisionConfig
 from bertwright.train.precision.units import Units, refusal
 
-MULTIPLE = 16
-"""Float8 products need matrices whose sides are multiples of this."""
 TOKENS, PREDICTIONS = 256, 64
 """Batch sizes are rounded up to multiples of these if kernels are compiled per shape."""
 
@@ -68,8 +64,6 @@ class Precision:
                 return torch.bfloat16
             case Fp16Config():
                 return torch.float16
-            case Fp8Config() if self.device.type == "cuda":
-                return torch.bfloat16
             case _:
                 return None
 
@@ -78,8 +72,6 @@ def build_precision(config: PrecisionConfig, device: torch.device) -> Precision:
     """Return the precision of `config` on `device`; raise `RecipeError` if the device has no units for it."""
     if refused := refusal(config, _units(config, device)):
         raise RecipeError(f"train.precision = {config.kind}, but {refused.reason}. {refused.remedy}")
-    if isinstance(config, Fp8Config):
-        refuse_without_torchao()
     return Precision(config, device)
 
 
@@ -141,32 +133,3 @@ def _hand_over(original: nn.Parameter, copy: Tensor) -> None:
     gradient, copy.grad = copy.grad, None
     assert gradient is not None
     original.grad = gradient.to(original.dtype) if original.grad is None else original.grad.add_(gradient)
-
-
-def refuse_without_torchao() -> None:
-    """Raise `MissingExtraError` if torchao is not installed."""
-    if find_spec("torchao") is None:
-        raise MissingExtraError(
-            "train.precision = fp8 computes with torchao, which is not installed: pip install 'bertwright[fp8]', or "
-            "set train.precision=bf16."
-        )
-
-
-def to_float8(model: Model, emulate: bool) -> None:
-    """Make the linear layers of the encoder compute in float8 with torchao; both factors of each product are scaled by
-    their largest value. Names of tensors do not change.
-
-    Everything else is as under bfloat16; weights, moments and checkpoints are float32. Embeddings, heads and the
-    decoder stay in bfloat16, as torchao recommends for the last layer.
-    With `emulate`, products are computed in float32 from values that float8 can represent, on any device.
-    """
-    refuse_without_torchao()
-    float8 = import_module("torchao.float8")
-    # The number of tokens that are read is not a multiple of 16, and the last layer computes only those.
-    config = float8.Float8LinearConfig(emulate=emulate, pad_inner_dim=True)
-    for layer in model.encoder.layers:
-        float8.convert_to_float8_training(layer, config=config, module_filter_fn=_fits)
-
-
-def _fits(module: nn.Module, name: str) -> bool:
-    return isinstance(module, nn.Linear) and not (module.in_features % MULTIPLE or module.out_features % MULTIPLE)

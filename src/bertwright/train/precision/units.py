@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bertwright.train.precision.config import Bf16Config, Bf32Config, Fp8Config, Fp16Config, PrecisionConfig, Tf32Config
+from bertwright.train.precision.config import Bf16Config, Bf32Config, Fp16Config, PrecisionConfig, Tf32Config
 
-AMPERE, ADA = (8, 0), (8, 9)
-"""Lowest compute capabilities of NVIDIA GPUs with units for bf16 and tf32, and for float8."""
+AMPERE = (8, 0)
+"""Lowest compute capability of NVIDIA GPUs with units for bf16 and tf32."""
 _ALL_THE_SAME = "or train.precision.allow_slow=true to train with it anyway."
 
 
@@ -54,9 +54,6 @@ def _of_gpu(config: PrecisionConfig, has: tuple[int, int] | None) -> Refusal | N
             return Refusal(
                 f"{gpu}, and units for it need at least 8.0 (NVIDIA Ampere)", _set(f"fp16 or fp32, {_ALL_THE_SAME}")
             )
-        case Fp8Config() if has and has < ADA:
-            instead = "bf16." if able else "fp16."
-            return Refusal(f"{gpu}, and float8 products need at least 8.9 (NVIDIA Ada, Hopper)", _set(instead))
     return None
 
 
@@ -74,8 +71,6 @@ def _of_processor(config: PrecisionConfig, units: Units) -> Refusal | None:
         case Fp16Config(allow_slow=False):
             reason = "a CPU takes many times as long for its products as for float32"
             return Refusal(reason, _set(f"bf16, fp32, {_ALL_THE_SAME}") if units.bf16 else slow)
-        case Fp8Config(allow_slow=False):
-            return Refusal("a CPU can only emulate it", slow)
     return None
 
 

@@ -22,8 +22,7 @@ from bertwright.train.config import TrainConfig
 from bertwright.train.engine.engine import Engine
 from bertwright.train.graph.config import EagerConfig, GraphConfig
 from bertwright.train.memory.rank_memory import select_kernel
-from bertwright.train.precision.config import Fp8Config
-from bertwright.train.precision.precision import LowCopy, Precision, build_precision, to_float8
+from bertwright.train.precision.precision import LowCopy, Precision, build_precision
 from bertwright.train.ranks.ranks import Ranks
 
 if TYPE_CHECKING:
@@ -128,8 +127,6 @@ def build_network(network: NetworkConfig, config: TrainConfig, device: torch.dev
     torch.manual_seed(config.seed)
     model = build_model(network, kernel)
     model.to(device).train()
-    if isinstance(precision.config, Fp8Config):
-        to_float8(model, emulate=device.type == "cpu")
     low = None
     if precision.weights is not None:
         low = LowCopy(model, precision.weights)

@@ -17,7 +17,7 @@ def precision(command: Command, name: str) -> Iterator[Key]:
     """A switch of this name, as `train.precision`; for fp16 with its initial loss scale, if the original reads one."""
     if not command[name]:
         return
-    kind = "fp16" if name == "amp" else name
+    kind = {"amp": "fp16", "fp8": "bf16"}.get(name, name)
     # A scale of 0 means that the original chooses it.
     read = [option for option in _SCALES if _reads_scale(command, option) and command.number(option)]
     # 2^16 is the default here, too.
