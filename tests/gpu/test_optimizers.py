@@ -53,7 +53,8 @@ def give_gradients(models: tuple[nn.Module, nn.Module], step: int) -> None:
 @pytest.mark.parametrize(("options", "reference"), RULES.values(), ids=RULES)
 @pytest.mark.parametrize("max_norm", [1.0, 0.0])
 def test_lamb_follows_the_plain_rule(options: dict[str, object], reference: dict[str, object], max_norm: float) -> None:
-    check_twenty_updates(options, reference, max_norm, "cuda")
+    """torch's kernel has the decay rates in float32, the last bit of which counts if nothing is bias-corrected."""
+    check_twenty_updates(options, reference, max_norm, "cuda", rounded=True)
 
 
 def test_adamw_follows_torchs_loop_in_float64() -> None:

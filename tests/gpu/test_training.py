@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from tests.conftest import Prepared
-from tests.golden.test_training import EXACT, RECORDED, steps
+from tests.golden.test_training import EXACT, RECORDED, check_masks, check_order, steps
 from tests.golden.training.settings import LONG, SETTINGS, SHORT, train
 
 from bertwright.core.artifact import Artifact
@@ -40,12 +40,16 @@ def weights(done: Artifact) -> str:
 
 
 @pytest.mark.parametrize("name", ONE_PROCESS)
-def test_batches_are_those_of_a_cpu_and_losses_go_the_same_way(name: str, prepared: Prepared, tmp_path: Path) -> None:
-    """Dropout draws from another generator there, so losses agree only as far as what is learned does."""
+def test_without_dropout_losses_are_those_of_a_cpu(name: str, prepared: Prepared, tmp_path: Path) -> None:
+    on_gpu = trained(name, prepared, tmp_path / "gpu", drops=False)
+    on_cpu = train(name, prepared.examples, prepared.vocab, tmp_path / "cpu", drops=False, deterministic=True)
+    check_order(steps(on_gpu), steps(on_cpu))
+
+
+@pytest.mark.parametrize("name", ONE_PROCESS)
+def test_with_dropout_batches_are_those_of_a_cpu(name: str, prepared: Prepared, tmp_path: Path) -> None:
     recorded = json.loads((RECORDED / f"{name}.json").read_text())["steps"]
-    for step, expected in zip(steps(trained(name, prepared, tmp_path / name)), recorded, strict=True):
-        assert {key: step[key] for key in EXACT} == {key: expected[key] for key in EXACT}
-        assert step["mlm_loss"] == pytest.approx(expected["mlm_loss"], rel=0.05), expected["step"]
+    check_masks(name, steps(trained(name, prepared, tmp_path / name)), recorded)
 
 
 @pytest.mark.parametrize("name", ONE_PROCESS)
@@ -98,7 +102,7 @@ def test_a_gpu_is_measured_and_profiled_and_trains_the_same(prepared: Prepared, 
     assert weights(profiled) == weights(plain)
     measured = rows(profiled)
     assert all(row["tflops_per_second"] > 0 and row["floor_ratio"] > 1 for row in measured)
-    assert 0 < measured[-1]["memory_bytes"] <= torch.cuda.max_memory_allocated()
+    assert 0 < measured[-1]["memory_bytes"] <= torch.cuda.max_memory_reserved()
     table = (profiled.path / "profile" / "table.txt").read_text()
     assert table.startswith("2 steps, ") and "matrix products" in table
 

@@ -246,7 +246,7 @@ class MetricsRow(TypedDict, total=False):
     floor_ratio: Score
     """Step time over the time of its operations at the speed of the matrix products alone, measured at the start."""
     memory_bytes: Count
-    """Peak memory of rank 0 so far, in bytes: allocated for tensors on a GPU, else resident memory."""
+    """Peak memory of rank 0 so far, in bytes: reserved by torch on a GPU, else resident memory."""
     data_wait_share: Number
     """Share of the time that the model waited for data."""
     seconds: Number

@@ -45,9 +45,11 @@ SETTINGS: dict[str, Settings] = {
 }
 
 
-def train(name: str, examples: Artifact, vocab: Artifact, out: Path, **training: Any) -> Artifact:
-    """The finished training `name`, `training` in place of some settings; with several ranks the share of this one."""
+def train(name: str, examples: Artifact, vocab: Artifact, out: Path, drops: bool = True, **training: Any) -> Artifact:
+    """The finished training `name`, `training` in place of some settings, without dropout if it does not drop; with
+    several ranks the share of this one."""
     settings = SETTINGS[name]
+    dropped = {"dropout": 0.1, "attention_dropout": settings.get("attention_dropout", 0.0)}
     out.parent.mkdir(parents=True, exist_ok=True)
     network = out.parent / f"{name}.bert.json"
     network.write_text(json.dumps({**NETWORK, **settings.get("network", {})}))
@@ -56,7 +58,7 @@ def train(name: str, examples: Artifact, vocab: Artifact, out: Path, **training:
     return run(
         TrainSettings(
             TrainConfig.model_validate({**TRAINING, **attention, "phases": phases, **training}),
-            BertModelConfig(config=network, dropout=0.1, attention_dropout=settings.get("attention_dropout", 0.0)),
+            BertModelConfig(config=network, **dropped if drops else dict.fromkeys(dropped, 0.0)),
             TypeAdapter(OptimConfig).validate_python(settings["optim"]),
         ),
         Inputs(examples, vocab),

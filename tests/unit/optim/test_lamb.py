@@ -1,4 +1,4 @@
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,8 @@ from tests.rows import each_row
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from bertwright.optim import norms
+from bertwright.optim import lamb, norms
+from bertwright.optim.adam import AdamRule
 from bertwright.optim.config import LambConfig
 from bertwright.optim.lamb import Lamb
 from bertwright.optim.norms import clip_global_norm
@@ -104,8 +105,13 @@ def test_twenty_updates_agree_with_the_plain_rule(
     check_twenty_updates(options, reference, max_norm, "cpu")
 
 
-def check_twenty_updates(options: dict[str, Any], reference: dict[str, Any], max_norm: float, device: str) -> None:
-    """On a GPU: `tests/gpu/test_optimizers.py`."""
+def check_twenty_updates(
+    options: dict[str, Any], reference: dict[str, Any], max_norm: float, device: str, rounded: bool = False
+) -> None:
+    """On a GPU: `tests/gpu/test_optimizers.py`. If the kernel has `rounded` the decay rates, so has the plain rule."""
+    if rounded:
+        betas = reference.get("betas", (0.9, 0.999))
+        reference = {**reference, "betas": tuple(float(np.float32(beta)) for beta in betas)}
     weights = start()
     named, optimizer = ours(weights, device=device, **options)
     run(named, optimizer, range(20), max_norm)
@@ -120,6 +126,37 @@ def check_twenty_updates(options: dict[str, Any], reference: dict[str, Any], max
         assert np.linalg.norm(expected - weights[name]) > 1e-3 * np.linalg.norm(expected) or name == "zero gradient", (
             name
         )
+
+
+def adam_in_float32(
+    gradients: Sequence[Tensor],
+    parameters: Sequence[Tensor],
+    states: Sequence[Mapping[str, Tensor]],
+    steps: Sequence[Tensor],
+    rule: AdamRule,
+) -> None:
+    """`adam_by` as torch's kernel for GPUs computes it since pytorch#154069: all scalars are float32 too."""
+    beta1, beta2, one = np.float32(rule.betas[0]), np.float32(rule.betas[1]), np.float32(1)
+    for parameter, gradient, state, step in zip(parameters, gradients, states, steps, strict=True):
+        p, g, m, v = (each.detach().numpy() for each in (parameter, gradient, state["exp_avg"], state["exp_avg_sq"]))
+        m[...] = beta1 * m + (one - beta1) * g
+        v[...] = beta2 * v + (one - beta2) * g * g
+        count = np.float32(step)
+        root = np.sqrt(v) / np.sqrt(one - beta2**count) + np.float32(rule.eps)
+        p -= np.float32(rule.learning_rate) / (one - beta1**count) * m / root
+
+
+@each_row(("options", "reference"), RULES.values())
+def test_a_kernel_in_float32_follows_the_rule_of_rounded_betas(
+    options: dict[str, Any], reference: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0.999 in float32 is 1.3e-8 more, so 1 - beta2 is 1.3e-5 less, and the root of the second moment 6.4e-6. Bias
+    correction divides by the same number; without it the first updates are too long by so much."""
+    monkeypatch.setattr(lamb, "adam_by", adam_in_float32)
+    check_twenty_updates(options, reference, 1.0, "cpu", rounded=True)
+    if not options.get("bias_correction", True):
+        with pytest.raises(AssertionError, match="zero weight"):
+            check_twenty_updates(options, reference, 1.0, "cpu")
 
 
 def test_zero_gradients_leave_only_decay_and_zero_weights_leave_zero() -> None:

@@ -61,9 +61,9 @@ class Throughput:
         }
 
     def _memory(self) -> int:
-        """Return the peak memory of this process in bytes: GPU memory held by tensors on a GPU, else resident
-        memory."""
-        return torch.cuda.max_memory_allocated(self.device) if self.device.type == "cuda" else peak_memory()
+        """Return the peak memory of this process in bytes: what torch took from a GPU, else resident memory."""
+        # Reserved, not allocated: a replayed CUDA graph uses its pool without allocating from it.
+        return torch.cuda.max_memory_reserved(self.device) if self.device.type == "cuda" else peak_memory()
 
 
 def measure_throughput(model: Model, precision: Precision, settings: LoaderSettings, ranks: Ranks) -> Throughput:
