@@ -10,11 +10,21 @@ from typing import Any
 
 import pytest
 import torch
+from tests.rows import each_row
 from tests.unit.train.test_run import Notes, metric_lines, same, weights
 from torch.autograd import DeviceType
 
 from bertwright.core.artifact import Artifact
-from bertwright.train.monitor.profiler import BACKWARD, FORWARD, STEP, UPDATE, StepProfiler, table
+from bertwright.train.monitor.profiler import (
+    BACKWARD,
+    FORWARD,
+    IDLE,
+    STEP,
+    UPDATE,
+    StepProfiler,
+    table,
+    times_by_purpose,
+)
 
 pytestmark = pytest.mark.heavy
 
@@ -95,22 +105,20 @@ def profiler(folder: Path, log: Any) -> StepProfiler:
     return StepProfiler(1, folder / "profile", torch.device("cpu"), log)
 
 
-def event(name: str, start: float, end: float, own: float, parent: Any = None, kernels: float = 0.0) -> Any:
-    """An event of the host: `own` is its self time, `kernels` that of the kernels that it started (microseconds)."""
+def event(name: str, start: float, end: float, own: float, parent: Any = None) -> Any:
+    """An event of the host: `own` is its self time (microseconds)."""
     span = SimpleNamespace(start=start, end=end)
     return SimpleNamespace(
-        name=name, time_range=span, self_cpu_time_total=own, self_device_time_total=kernels, cpu_parent=parent,
-        device_type=DeviceType.CPU,
-    )  # fmt: skip
+        name=name, time_range=span, self_cpu_time_total=own, cpu_parent=parent, device_type=DeviceType.CPU
+    )
 
 
 def on_gpu(name: str, start: float, end: float) -> Any:
     """An event of a GPU, as torch gives it: a kernel, or the span of the kernels of a labelled range."""
     span = SimpleNamespace(start=start, end=end)
     return SimpleNamespace(
-        name=name, time_range=span, self_cpu_time_total=0, self_device_time_total=end - start, cpu_parent=None,
-        device_type=DeviceType.CUDA,
-    )  # fmt: skip
+        name=name, time_range=span, device_type=DeviceType.CUDA, is_user_annotation=not name.startswith("sm90")
+    )
 
 
 def test_the_table_by_hand() -> None:
@@ -138,25 +146,51 @@ def test_the_table_by_hand() -> None:
 
 
 def test_the_table_of_a_gpu_by_hand() -> None:
-    """Each kernel is listed at its operator and by itself, each labelled range for the host and for the GPU."""
+    """Parts are those of the host; kernels count by their names, whatever started them."""
     step = event(STEP, 0, 10_000, 200)
     forward, update = event(FORWARD, 0, 1000, 300, step), event(UPDATE, 2000, 2500, 100, step)
     events = [
         step, forward, event(BACKWARD, 1000, 2000, 900, step), update,
-        event("aten::addmm", 100, 400, 300, forward, kernels=3000),
-        event("aten::mm", 1100, 1200, 100, kernels=4000),  # the backward pass has a thread of its own
-        event("aten::mul_", 2000, 2400, 400, update, kernels=1000),
+        event("aten::addmm", 100, 400, 300, forward), event("cudaGraphLaunch", 1100, 1200, 100),
         event("cudaDeviceSynchronize", 2500, 10_000, 7500, step),
         on_gpu(STEP, 500, 9900), on_gpu(FORWARD, 500, 3600), on_gpu(BACKWARD, 3700, 8000), on_gpu(UPDATE, 8100, 9900),
-        on_gpu("sm90_gemm", 500, 3500), on_gpu("sm90_gemm", 3700, 7700), on_gpu("vectorized_elementwise", 8100, 9100),
+        on_gpu("sm90_gemm", 500, 3500), on_gpu("sm90_gemm", 3700, 7700), on_gpu("Torch-Compiled Region", 500, 7700),
+        on_gpu("sm90_elementwise", 7700, 8000), on_gpu("sm90_elementwise", 8100, 9100),
+        on_gpu("sm90_flash_fwd", 3600, 3900),  # beside a product, on a stream of its own
     ]  # fmt: skip
     lines = table(events, steps=1, waited=0.0, device="cuda").splitlines()
     assert lines[0] == "1 steps, 10.0 ms each"
     told = {line[:54].rstrip(): line[54:].split() for line in lines[1:]}
     assert [told[part][0] for part in ("forward", "backward", "update")] == ["1.00", "1.00", "0.50"]
     assert told["the rest (waiting for the GPU, sums over ranks)"] == ["7.50", "75.0%"]
-    assert told["matrix products"] == ["7.00", "87.5%"] and told["clipping and optimizer"] == ["1.00", "12.5%"]
-    assert not {"between operators (Python)", "other"} & told.keys(), "they started no kernels"
+    assert told["matrix products"] == ["7.00", "79.5%"] and told["clipping and optimizer"] == ["1.00", "11.4%"]
+    assert told["attention"][0] == "0.30" and told["other"][0] == "0.30" and told[IDLE][0] == "0.20"
+
+
+@each_row(
+    ("name", "purpose"),
+    [
+        ("nvjet_hsh_128x256_64x4_2x1_v_bz_coopA_TNT", "matrix products"),
+        ("void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_128x256>", "matrix products"),
+        ("void cublasLt::splitKreduce_kernel<32, 16, int, float>", "matrix products"),
+        ("triton_tem_fused_addmm_t_4", "matrix products"),
+        ("void flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128, cutlass::bfloat16_t>>", "attention"),
+        ("void flash_bwd_dot_do_o_kernel<true, Flash_bwd_kernel_traits<64>>", "attention"),
+        ("triton_per_fused__to_copy_add_addmm_native_dropout_native_layer_norm_7", "layer norms"),
+        ("void vectorized_layer_norm_kernel<float, float>", "layer norms"),
+        ("triton_poi_fused_addmm_gelu_9", "activation"),
+        ("triton_red_fused__log_softmax__log_softmax_backward_data_2", "loss"),
+        ("void multi_tensor_apply_kernel<FusedAdamMathFunctor<float, 4>>", "clipping and optimizer"),
+        ("triton_poi_fused_native_dropout_1", "dropout"),
+        ("void indexSelectLargeIndex<float>", "embeddings and selecting tokens"),
+        ("Memcpy DtoD (Device -> Device)", "copies"),
+        ("void unrolled_elementwise_kernel<direct_copy_kernel_cuda>", "copies"),
+        ("void reduce_kernel<512, 1, ReduceOp<float, func_wrapper_t<sum_functor>>>", "other"),
+    ],
+)
+def test_kernels_count_by_purpose(name: str, purpose: str) -> None:
+    kernel = SimpleNamespace(**vars(on_gpu(name, 0, 1000)) | {"is_user_annotation": False})
+    assert times_by_purpose([kernel], "cuda") == {purpose: 1.0, IDLE: 0.0}
 
 
 @pytest.mark.parametrize("steps", [-1, 1001])

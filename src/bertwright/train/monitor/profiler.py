@@ -148,16 +148,23 @@ STEP, FORWARD, BACKWARD, REDUCE, UPDATE = (
 )
 
 _GROUPS = (
-    ("loss", ("crossentropy", "log_softmax")),
-    ("attention", ("attention", "bmm", "softmax")),
-    ("dropout", ("dropout", "random_", "bernoulli")),
-    ("matrix products", ("addmm", "aten::mm", "aten::linear", "aten::matmul")),
-    ("layer norms", ("layer_norm", "layernorm")),
-    ("activation", ("gelu", "tanh")),
-    ("embeddings and selecting tokens", ("embedding", "index", "gather", "scatter")),
+    ("loss", ("crossentropy", "cross_entropy", "log_softmax", "logsoftmax", "nll_loss")),
+    ("attention", ("attention", "flash", "fmha", "dot_do_o", "convert_dq", "bmm", "softmax")),
+    ("layer norms", ("layer_norm", "layernorm", "gammabeta", "rms_norm")),
+    ("activation", ("gelu", "tanh", "geglu")),
+    ("clipping and optimizer", ("multi_tensor", "fused_adam", "lpnorm")),
+    (
+        "matrix products",
+        ("addmm", "aten::mm", "aten::linear", "aten::matmul", "nvjet", "gemm", "cutlass", "splitk", "fused_mm"),
+    ),
+    ("dropout", ("dropout", "random_", "bernoulli", "distribution")),
+    ("embeddings and selecting tokens", ("embedding", "index", "gather", "scatter", "rotary", "rotate")),
 )
-"""Operator groups by purpose: the first group matches whose substring occurs in the name of the operator or a
-caller."""
+"""Operators and kernels of GPUs by purpose: the first group matches whose substring occurs in the name of the operator
+or a caller. Compilers name a kernel after all operations in it: what it reduces over comes first."""
+_COPIES = ("memcpy", "memset", "copy_kernel", "batchedcopy", "fillfunctor")
+"""Kernels that only move numbers or write constants. Names of kernels that convert too, next to other work, contain
+copies as well, so this is asked last."""
 _REST = {
     "cpu": "the rest (losses, reading the batch, sums over ranks)",
     "cuda": "the rest (waiting for the GPU, sums over ranks)",
@@ -166,31 +173,66 @@ _REST = {
 
 
 def table(events: list[Any], steps: int, waited: float, device: str) -> str:
-    """Return a table of milliseconds per step and shares, by part of a step and by purpose of operators.
+    """Return a table of milliseconds per step and shares, by part of a step and by purpose of operators or kernels.
 
-    Parts are measured by host clock. Operators are measured by self time, without the operators they call; on a GPU, by
-    the time of the kernels that they start.
+    Parts are measured by host clock; the rest is that of `times_by_purpose`.
     """
-    # A GPU's own events repeat what these hold: each kernel that an operator started, and each labelled range.
-    events = [event for event in events if event.device_type == DeviceType.CPU]
-    spans = [event.time_range for event in events if event.name == STEP]
-    whole = sum(span.end - span.start for span in spans) / 1e3 + waited * 1e3
+    hosts = [event for event in events if event.device_type == DeviceType.CPU]
+    whole = sum(span.end - span.start for span in _spans(hosts, STEP)) / 1e3 + waited * 1e3
     parts = {"waiting for data": waited * 1e3}
     for name in (FORWARD, BACKWARD, REDUCE, UPDATE):
-        inside = sum(event.time_range.end - event.time_range.start for event in events if event.name == name)
+        inside = sum(span.end - span.start for span in _spans(hosts, name))
         parts[name.removeprefix("bertwright: ")] = inside / 1e3
     parts[_REST[device]] = whole - sum(parts.values())
-    operators: Counter[str] = Counter()
-    for event in events:
-        # Matched by time, not by caller: on a GPU the backward pass runs on a separate thread.
-        if any(span.start <= event.time_range.start and event.time_range.end <= span.end for span in spans):
-            own = event.self_device_time_total if device == "cuda" else event.self_cpu_time_total
-            operators[_group(event)] += own / 1e3
-    operators = +operators  # without the groups that took no time: on a GPU, Python starts no kernels
-    total = sum(operators.values())
+    purposes = times_by_purpose(events, device)
     lines = [f"{steps} steps, {whole / steps:,.1f} ms each", *_lines("part of a step", parts, whole, steps)]
-    lines += _lines("operators", dict(operators.most_common()), total, steps)
+    title = "kernels" if device == "cuda" else "operators"
+    lines += _lines(title, purposes, sum(purposes.values()), steps)
     return "\n".join(lines) + "\n"
+
+
+def times_by_purpose(events: list[Any], device: str) -> dict[str, float]:
+    """Return the milliseconds of all profiled steps together by purpose, the longest first.
+
+    On a CPU: of operators, by self time, without the operators they call. On a GPU: of kernels, whatever started them,
+    a replayed graph too, and of the time between the first and the last in which none ran (`IDLE`).
+    """
+    times = _kernel_times(events) if device == "cuda" else _operator_times(events)
+    return dict(times.most_common())
+
+
+def _operator_times(events: list[Any]) -> Counter[str]:
+    spans = _spans(events, STEP)
+    times: Counter[str] = Counter()
+    for event in events:
+        # Matched by time, not by caller: the backward pass may run on a separate thread.
+        if any(span.start <= event.time_range.start and event.time_range.end <= span.end for span in spans):
+            times[_operator_group(event)] += event.self_cpu_time_total / 1e3
+    return times
+
+
+def _kernel_times(events: list[Any]) -> Counter[str]:
+    on_gpu = [event for event in events if event.device_type != DeviceType.CPU]
+    kernels = [e for e in on_gpu if not (e.is_user_annotation or e.name.startswith("bertwright: "))]
+    updates = [*_spans(on_gpu, REDUCE), *_spans(on_gpu, UPDATE)]
+    times: Counter[str] = Counter()
+    until = None
+    for kernel in sorted(kernels, key=lambda kernel: float(kernel.time_range.start)):
+        span = kernel.time_range
+        updates_weights = any(one.start <= span.start and span.end <= one.end for one in updates)
+        group = "clipping and optimizer" if updates_weights else _kernel_group(kernel.name)
+        times[group] += (span.end - span.start) / 1e3
+        times[IDLE] += max(0.0, span.start - until) / 1e3 if until is not None else 0.0
+        until = max(span.end, until or 0.0)
+    return times
+
+
+IDLE = "idle"
+"""Time in which a GPU computes nothing, because it waits for the host."""
+
+
+def _spans(events: list[Any], name: str) -> list[Any]:
+    return [event.time_range for event in events if event.name == name]
 
 
 def _lines(title: str, times: Mapping[str, float], whole: float, steps: int) -> list[str]:
@@ -198,7 +240,7 @@ def _lines(title: str, times: Mapping[str, float], whole: float, steps: int) -> 
     return [f"{title:<54}{'ms':>10}{'share':>8}", *rows]
 
 
-def _group(event: Any) -> str:
+def _operator_group(event: Any) -> str:
     """Return the purpose of an operator: its own name takes precedence over those of its callers."""
     if event.name.startswith("bertwright: "):
         return "between operators (Python)"
@@ -207,9 +249,15 @@ def _group(event: Any) -> str:
         callers.append(callers[-1].cpu_parent)
     if any(caller.name in (REDUCE, UPDATE) for caller in callers):
         return "clipping and optimizer"
-    for caller in callers:
-        name = caller.name.lower()
-        for group, parts in _GROUPS:
-            if any(part in name for part in parts):
-                return group
-    return "other"
+    return next((group for caller in callers if (group := _group(caller.name))), "other")
+
+
+def _kernel_group(name: str) -> str:
+    """Return the purpose of a kernel of a GPU, by its name alone."""
+    if group := _group(name):
+        return group
+    return "copies" if any(part in name.lower() for part in _COPIES) else "other"
+
+
+def _group(name: str) -> str:
+    return next((group for group, parts in _GROUPS if any(part in name.lower() for part in parts)), "")
