@@ -6,7 +6,7 @@ label parts in the trace are used only for these steps and cost nothing otherwis
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -198,12 +198,12 @@ def times_by_purpose(events: list[Any], device: str) -> dict[str, float]:
     a replayed graph too, and of the time between the first and the last in which none ran (`IDLE`).
     """
     times = _kernel_times(events) if device == "cuda" else _operator_times(events)
-    return dict(times.most_common())
+    return dict(sorted(times.items(), key=lambda item: -item[1]))
 
 
-def _operator_times(events: list[Any]) -> Counter[str]:
+def _operator_times(events: list[Any]) -> dict[str, float]:
     spans = _spans(events, STEP)
-    times: Counter[str] = Counter()
+    times: defaultdict[str, float] = defaultdict(float)
     for event in events:
         # Matched by time, not by caller: the backward pass may run on a separate thread.
         if any(span.start <= event.time_range.start and event.time_range.end <= span.end for span in spans):
@@ -211,19 +211,19 @@ def _operator_times(events: list[Any]) -> Counter[str]:
     return times
 
 
-def _kernel_times(events: list[Any]) -> Counter[str]:
+def _kernel_times(events: list[Any]) -> dict[str, float]:
     on_gpu = [event for event in events if event.device_type != DeviceType.CPU]
     kernels = [e for e in on_gpu if not (e.is_user_annotation or e.name.startswith("bertwright: "))]
     updates = [*_spans(on_gpu, REDUCE), *_spans(on_gpu, UPDATE)]
-    times: Counter[str] = Counter()
-    until = None
+    times: defaultdict[str, float] = defaultdict(float)
+    until = 0.0
     for kernel in sorted(kernels, key=lambda kernel: float(kernel.time_range.start)):
         span = kernel.time_range
         updates_weights = any(one.start <= span.start and span.end <= one.end for one in updates)
         group = "clipping and optimizer" if updates_weights else _kernel_group(kernel.name)
         times[group] += (span.end - span.start) / 1e3
-        times[IDLE] += max(0.0, span.start - until) / 1e3 if until is not None else 0.0
-        until = max(span.end, until or 0.0)
+        times[IDLE] += max(0.0, span.start - (until or span.start)) / 1e3
+        until = max(span.end, until)
     return times
 
 
