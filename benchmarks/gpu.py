@@ -28,8 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 from bertwright.bench.workload import VOCABULARY, Workload, loader_of
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.example_set import StepCounts
-from bertwright.examples.loader import Loader, LoaderSettings
-from bertwright.examples.padding import Room
+from bertwright.examples.loader import Loader
 from bertwright.model.batch import PackedBatch, to_device
 from bertwright.model.bert.config import BertModelConfig, SizeName
 from bertwright.model.config import Kernel
@@ -159,13 +158,11 @@ def our_steps(case: Case, side: Side, device: torch.device) -> Generator[tuple[i
     run_as(model, graph, device)
     trained = Trainee(model, PreTraining(False), Single(model, LambConfig()), Ranks(), precision, graph=graph)
     drawn = loader(case, side.layout == "packed")
-    settings: LoaderSettings = drawn.settings
-    room = Room(case.rows, case.length, settings.masking.most(case.length))
 
     def fetch(step: int) -> tuple[list[MicroBatch], list[PackedBatch], StepCounts]:
         """Draw and prepare a step on the loader's thread, as a training does."""
         batches = drawn.step(step)
-        return batches, [trained.prepare(batch, room) for batch in batches], drawn.counts(step)
+        return batches, [trained.prepare(batch, drawn.room) for batch in batches], drawn.counts(step)
 
     for (batches, prepared, counts), _ in prefetch(fetch, 0, 1 << 30):
         totals = {term: getattr(counts, what) for term, what in trained.objective.counted.items()}

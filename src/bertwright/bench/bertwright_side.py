@@ -10,9 +10,7 @@ from typing import cast
 import torch
 
 from bertwright.bench.workload import Step, Training, Workload, loader_of
-from bertwright.examples.config import MaskingConfig
 from bertwright.examples.example_set import StepCounts
-from bertwright.examples.padding import Room
 from bertwright.model.classifier import Classifier
 from bertwright.model.config import kernel_for
 from bertwright.model.device import torch_settings
@@ -36,7 +34,6 @@ def bertwright_side(workload: Workload, training: Training) -> Callable[[int], l
     """Returns a function that takes the next n steps. The floor is measured before each block, under current load."""
     with _settings(training):
         trained, loader = _build_trainee(workload, training), loader_of(workload)
-    room = Room(workload.batch, workload.length, MaskingConfig().most(workload.length))
     # As in a run, a thread draws the next batch while a step computes. There is no last step.
     ahead = prefetch(lambda step: (loader.step(step), loader.counts(step)), 0, 1 << 30)
 
@@ -46,7 +43,7 @@ def bertwright_side(workload: Workload, training: Training) -> Callable[[int], l
         (micro_batches, counts), _ = next(ahead)
         train_step(
             trained,
-            (trained.read(batch, room) for batch in micro_batches),
+            (trained.read(batch, loader.room) for batch in micro_batches),
             {term: getattr(StepCounts(*counts), what) for term, what in trained.objective.counted.items()},
             # Constant, because neither of them affects the time of a step.
             StepSettings(learning_rate=1e-4, dropout_key=1),

@@ -59,7 +59,8 @@ def _build_trainee(recipe: Recipe) -> Trainee:
 def _measure_phase(trained: Trainee, recipe: Recipe, work: PhaseWork, sequences: int, seconds: float) -> Measured:
     """Time steps of one and of two micro-batches: the difference is one micro-batch, the rest is the update."""
     batch = synthetic(recipe, work, sequences)
-    room = Room(len(batch.cu_rows) - 1, work.phase.length, work.phase.masking.most(work.phase.length))
+    rows = len(batch.cu_rows) - 1
+    room = Room(rows, work.phase.length, 2 * rows, max(1, len(batch.labels)))
     began = time.perf_counter()
     taken: tuple[list[float], list[float]] = ([], [])
     _step(trained, batch, room, 1)  # warm up compilers, caches and first touches of memory
@@ -75,7 +76,7 @@ def _measure_phase(trained: Trainee, recipe: Recipe, work: PhaseWork, sequences:
 
 def _step(trained: Trainee, batch: MicroBatch, room: Room, number: int) -> float:
     """Seconds of a step of `number` equal micro-batches."""
-    batches: list[PackedBatch] = [trained.read(batch, room) for _ in range(number)]
+    batches: list[PackedBatch] = [trained.read(batch, lambda: room) for _ in range(number)]
     totals = {term: number * getattr(batch.counts, _COUNTED[what]) for term, what in trained.objective.counted.items()}
     _wait(trained.precision.device)
     began = time.perf_counter()

@@ -6,6 +6,7 @@ phase alone, so those of a step are the same for any number of ranks and any mic
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -19,6 +20,7 @@ from bertwright.examples.batch import MicroBatch, split
 from bertwright.examples.config import MaskingConfig, MicroBatching
 from bertwright.examples.example_set import AT_ONCE, ExampleSet, Ids, Selection, StepCounts
 from bertwright.examples.packing import Assignment, assign_to_ranks
+from bertwright.examples.padding import Room
 from bertwright.examples.sequences import BatchSizes
 from bertwright.examples.shuffle import Permutation
 from bertwright.examples.store import refuse_cut
@@ -54,6 +56,7 @@ class Loader:
     def __init__(self, examples: ExampleSet, settings: LoaderSettings) -> None:
         self.examples, self.settings = examples, settings
         self._epochs = Epochs(np.array(examples.sizes), settings.seed, settings.phase)
+        self._rooms: dict[int, Room] = {}
 
     @property
     def total(self) -> int:
@@ -93,6 +96,50 @@ class Loader:
         batching = replace(self.settings.micro_batching, micro_batch=micro_batch)
         return Loader(self.examples, replace(self.settings, micro_batching=batching))
 
+    def in_full_rows(self, world: int, packing: bool) -> Loader:
+        """The same steps in micro-batches of full rows, for networks that need one shape: as many rows in each as the
+        settings allow, and divide those of a rank evenly.
+
+        `packing`: rows of several examples, if these are one sequence each; tokens per micro-batch become rows.
+        """
+        settings, batching = self.settings, self.settings.micro_batching
+        row_tokens = settings.length if packing and self.examples.most_sequences == 1 else 0
+        size = batching.micro_tokens // settings.length or batching.micro_batch
+        whole = MicroBatching(settings.global_batch, row_tokens)
+        loader = Loader(self.examples, replace(settings, micro_batching=whole))
+        most = max(len(all_rows.row_sizes) for _, (all_rows,) in loader._some_steps(world))
+        passes = -(-most // size)
+        return Loader(self.examples, replace(settings, micro_batching=replace(whole, micro_batch=-(-most // passes))))
+
+    def room(self, world: int = 1) -> Room:
+        """The shape of the micro-batches of each of `world` ranks in full rows (`in_rows`).
+
+        How many sequences and predictions they have depends on the examples: those of some steps are counted, and a
+        margin is added. The same on all ranks.
+        """
+        if world not in self._rooms:
+            settings = self.settings
+            sequences = predictions = 0
+            for some, assignments in self._some_steps(world):
+                for own in (some[assignment.examples] for assignment in assignments):
+                    sequences = max(sequences, int(self.examples.sequences(own).sum()))
+                    predictions = max(predictions, self.examples.counts(own).predictions)
+            batching = settings.micro_batching
+            rows = min(batching.micro_batch, -(-settings.global_batch // world)) * self.examples.most_sequences
+            # Rows filled last have the shortest examples, and most of them. Each row may need another to fill it up.
+            sequences = rows + (_with_margin(5 * sequences // 4) if batching.row_tokens else rows)
+            self._rooms[world] = Room(rows, settings.length, sequences, max(1, _with_margin(predictions)))
+        return self._rooms[world]
+
+    def _some_steps(self, world: int) -> Iterator[tuple[Selection, list[Assignment]]]:
+        """Yield the examples of some steps of full size, with the highest mask rate, and the micro-batches of the first
+        of `world` ranks."""
+        batch = self.settings.global_batch
+        step, _ = max(self.settings.masking.rates, key=lambda pair: pair[1])
+        for number in range(min(max(1, _COUNTED // batch), _STEPS)):
+            some = self._selection(number * batch, (number + 1) * batch, step)
+            yield some, self._assignments(some, 0, world)
+
     def _of_step(self, step: int) -> Selection:
         # Checked at each step: a file may be truncated while training runs, for days.
         refuse_cut(self.examples.arrays)
@@ -111,6 +158,15 @@ class Loader:
 
     def _assignments(self, some: Selection, rank: int, world: int) -> list[Assignment]:
         return assign_to_ranks(self.examples.lengths(some), rank, world, self.settings.micro_batching)
+
+
+_COUNTED, _STEPS = 4096, 16
+"""Examples, and steps, at most, whose sequences and predictions are counted; at least one step."""
+
+
+def _with_margin(most: int) -> int:
+    """The number that thousands of micro-batches do not exceed, if `most` is the largest of some."""
+    return math.ceil(most * 25 / 24 + 2 * math.sqrt(most))
 
 
 def _together(assignments: list[Assignment]) -> Iterator[list[Assignment]]:

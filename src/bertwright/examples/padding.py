@@ -44,19 +44,21 @@ class Room:
     """The shape of every forward pass of a phase with fixed shapes."""
 
     rows: int
-    """Rows per forward pass: sequences, or with packing rows of several sequences."""
+    """Rows: sequences, or with packing rows of several sequences."""
     length: int
     """Tokens per row."""
+    sequences: int
+    """Sequences, including those that fill up rows."""
     predictions: int
-    """Approximate number of predictions in a row of `length` tokens."""
+    """Predictions."""
 
 
-def in_rows(batch: MicroBatch, room: Room, sizes: int = 8) -> MicroBatch:
+def in_rows(batch: MicroBatch, room: Room) -> MicroBatch:
     """The batch with every row padded to `room.length` tokens, and padding rows added up to `room.rows`.
 
-    T and R are then the same for every batch, and B and P take few values: B is a multiple of twice the rows (filled up
-    with sequences of length 0 at the end), P a multiple of 1 / `sizes` of the predictions of all rows, rounded up.
-    Padding has weight 0.
+    T and R are then the same for every batch, and so are B (filled up with sequences of length 0 at the end) and P,
+    unless the batch has more of them than the room: then it gets the smallest multiple of the room's. Padding has
+    weight 0.
     """
     lengths_R = np.diff(batch.cu_rows)
     assert len(lengths_R) <= room.rows and batch.max_row <= room.length
@@ -73,13 +75,13 @@ def in_rows(batch: MicroBatch, room: Room, sizes: int = 8) -> MicroBatch:
     lengths = np.concatenate([lengths_R, np.zeros(room.rows - len(lengths_R), lengths_R.dtype)])
     padded_R = (np.flatnonzero(lengths < room.length) + 1) * room.length
     ends = np.concatenate([ends_B, padded_R])
-    order, sequences = np.argsort(ends, kind="stable"), _rounded(len(ends), 2 * room.rows)
+    order, sequences = np.argsort(ends, kind="stable"), _rounded(len(ends), room.sequences)
     bounds = np.concatenate([[0], ends[order], np.full(sequences - len(ends), total)])
     grown["cu_seqlens"] = bounds.astype(batch.cu_seqlens.dtype)
     grown["cu_rows"] = (np.arange(room.rows + 1) * room.length).astype(batch.cu_rows.dtype)
     for name in _OF_SEQUENCES:
         grown[name] = _padded(_padded(getattr(batch, name), len(padded_R))[order], sequences - len(ends))
-    more = _rounded(len(batch.labels), -(-room.rows * room.predictions // sizes)) - len(batch.labels)
+    more = _rounded(len(batch.labels), room.predictions) - len(batch.labels)
     for name in _OF_PREDICTIONS:
         array = moved_T[batch.prediction_positions] if name == "prediction_positions" else getattr(batch, name)
         grown[name] = _padded(array, more)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import torch
@@ -123,7 +124,8 @@ class BatchSource:
         return replace(state, sessions=(*earlier, {**last, "micro_batches": sizes}))
 
     def _draw(self, phase: Phase, step: int) -> Drawn:
-        batches, room = phase.loader.step(step, self.ranks.rank, self.ranks.world), phase.shape(self.ranks.world)
+        batches = phase.loader.step(step, self.ranks.rank, self.ranks.world)
+        room = partial(phase.loader.room, self.ranks.world)
         prepared = [self._prepare(batch, room) for batch in self._to_compute(batches)]
         return Drawn(phase.loader, batches, prepared)
 

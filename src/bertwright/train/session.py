@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -66,7 +67,7 @@ class Session:
         trainee, world = self.trainee, self.trainee.ranks.world
         if trainee.exported is None or not trainee.ranks.first:
             return
-        batch = trainee.read(trainee.to_compute(phase.loader.step(0, 0, world))[0], phase.shape(world))
+        batch = trainee.read(trainee.to_compute(phase.loader.step(0, 0, world))[0], partial(phase.loader.room, world))
         trainee.exported.write(self.checkpoints.folder.parent / f"phase-{phase.index}.onnx", batch)
 
 

@@ -11,7 +11,7 @@ from bertwright.examples.batch import MicroBatch, batch_hash
 from bertwright.examples.config import MaskingConfig, MicroBatching
 from bertwright.examples.example_set import ExampleSet, Ids, Selection, StepCounts
 from bertwright.examples.loader import Heldout, Loader, LoaderSettings
-from bertwright.examples.padding import Room, in_rows
+from bertwright.examples.padding import in_rows
 
 LENGTHS = np.array([3, 9, 5, 5, 7, 4, 8, 3, 6, 9, 2])
 LENGTH = 12
@@ -136,6 +136,8 @@ def test_counts_and_the_mean_length_follow_from_its_batches(kind: ExampleSet) ->
 
 @each_row("kind", KINDS)
 def test_fixed_shapes_hold_them(kind: ExampleSet) -> None:
-    (batch,) = loader(kind, 4).step(0)
-    rows = 4 * kind.most_sequences
-    assert batch_hash(in_rows(batch, Room(rows, 3 * LENGTH, 3 * LENGTH))) == batch_hash(batch)
+    drawn = loader(kind, 4)
+    (batch,) = drawn.step(0)
+    filled = in_rows(batch, room := drawn.room())
+    assert batch_hash(filled) == batch_hash(batch)
+    assert filled.counts == (room.sequences, room.rows * room.length, room.predictions)

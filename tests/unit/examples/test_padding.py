@@ -11,7 +11,7 @@ from tests.rows import each_row
 from bertwright.examples.batch import Counts, MicroBatch, batch_hash
 from bertwright.examples.padding import Room, in_rows, with_room
 
-ROOM = Room(rows=4, length=12, predictions=3)
+ROOM = Room(rows=4, length=12, sequences=10, predictions=9)
 
 
 def batch_of(rows: list[list[int]]) -> MicroBatch:
@@ -50,13 +50,11 @@ def test_several_labels_of_a_sequence_stay_with_it() -> None:
 
 
 @each_row("rows", [[], [[1]], [[12], [12], [12], [12]], [[3, 4], [2], [1, 1, 1]]])
-def test_shapes_are_few(rows: list[list[int]]) -> None:
-    filled = in_rows(batch_of(rows), ROOM)
-    sequences, tokens, predictions = filled.counts
-    assert tokens == 48 and sequences in (8, 16) and predictions > 0
+def test_every_batch_has_the_shape_of_the_room(rows: list[list[int]]) -> None:
+    assert in_rows(batch_of(rows), ROOM).counts == Counts(10, 48, 9)
 
 
-def test_sequences_and_predictions_are_rounded_up() -> None:
-    shapes = {in_rows(batch_of([[1] * count]), Room(2, 30, 24)).counts for count in range(1, 30)}
-    assert {shape.sequences % 4 for shape in shapes} == {0} and len(shapes) < 9
-    assert in_rows(batch_of([[9, 9, 9]]), Room(2, 30, 24)).counts == Counts(8, 60, 6)
+def test_a_batch_beyond_the_room_gets_a_multiple_of_it() -> None:
+    batch = batch_of([[1] * 9, [12]])
+    filled = in_rows(batch, replace(ROOM, predictions=len(batch.labels) - 1))
+    assert filled.counts == Counts(20, 48, 2 * (len(batch.labels) - 1)) and batch_hash(filled) == batch_hash(batch)

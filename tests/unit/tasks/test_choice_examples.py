@@ -166,7 +166,7 @@ def test_padding_changes_no_loss(examples: Artifact) -> None:
     loader = Loader(ChoiceExamples.open(examples, "train", 16), settings)
     (drawn,) = loader.step(0)
     rows = 5 * loader.examples.most_sequences
-    padded = packed(in_rows(drawn, Room(rows, 16, 1)))
+    padded = packed(in_rows(drawn, Room(rows, 16, 2 * rows, 1)))
     batch, real = packed(drawn), padded.sequence_labels[:, 0] > 0
     scores = torch.randn(len(batch.sequence_labels), dtype=torch.float64)
     among = torch.randn(len(real), dtype=torch.float64).masked_scatter(real, scores)

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.heavy
 
 Train = Callable[..., Artifact]
 FAMILIES = sections_of(ModelConfig)
-ROOM = Room(rows=4, length=32, predictions=32)
+ROOM = Room(rows=4, length=32, sequences=8, predictions=32)
 BATCHES = [[5, 9, 32], [32, 32, 32, 32], [4, 31, 20, 12]]
 CPU = torch.device("cpu")
 

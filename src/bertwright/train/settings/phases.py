@@ -121,18 +121,12 @@ class Phase:
         """Token slots of a global batch (sequences times length)."""
         return self.loader.settings.global_batch * self.loader.settings.length
 
-    def shape(self, world: int) -> Room:
-        """Return the shape of a forward pass on each of `world` ranks, for fixed shapes."""
-        settings = self.loader.settings
-        rows = min(settings.micro_batching.micro_batch, math.ceil(settings.global_batch / world))
-        rows *= self.loader.examples.most_sequences
-        return Room(rows, settings.length, settings.masking.most(settings.length))
-
-    @property
     def heldout_shape(self) -> Room:
-        """The shape of a forward pass that scores, for fixed shapes."""
-        rows = (len(batch.cu_rows) - 1 for batch in self.heldout())
-        return replace(self.shape(1), rows=max(HELDOUT_MICRO_BATCH, *rows))
+        """Return the shape of a forward pass that scores, for fixed shapes."""
+        batches = self.heldout()
+        rows = max(HELDOUT_MICRO_BATCH, *(len(batch.cu_rows) - 1 for batch in batches))
+        # A held-out row is one sequence, and a second one fills it up.
+        return Room(rows, self.loader.settings.length, 2 * rows, max(1, *(len(batch.labels) for batch in batches)))
 
     @property
     def heldout_room(self) -> int:

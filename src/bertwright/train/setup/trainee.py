@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
@@ -27,11 +27,6 @@ from bertwright.train.ranks.ranks import Ranks
 
 if TYPE_CHECKING:
     from bertwright.train.graph.ortmodule import OrtNetwork
-
-
-_SIZES = {"compiled": 8, "ortmodule": 1}
-"""Number of sizes to which the number of predictions in a batch is rounded up. Each size needs a separate graph, which
-takes an exporter longest to build."""
 
 
 @dataclass(frozen=True)
@@ -66,17 +61,17 @@ class Trainee:
             batches = [batch if batch.counts.sequences else with_room(batch, 1, 1) for batch in batches]
         return [batch for batch in batches if batch.counts.sequences]
 
-    def prepare(self, batch: MicroBatch, room: Room) -> PackedBatch:
-        """Return the batch in host memory in the network's input format, padded to the shape `room` if the network is
-        compiled or exported.
+    def prepare(self, batch: MicroBatch, room: Callable[[], Room]) -> PackedBatch:
+        """Return the batch in host memory in the network's input format, padded to the shape that `room` returns if the
+        network is compiled or exported.
 
         Needs no weights, so another thread may call it while the network computes.
         """
         if self.graph.kind == "eager":
             return host_tensors(self.precision.fit(batch), self.precision.device)
-        return host_tensors(in_rows(batch, room, _SIZES[self.graph.kind]), self.precision.device)
+        return host_tensors(in_rows(batch, room()), self.precision.device)
 
-    def read(self, batch: MicroBatch, room: Room) -> PackedBatch:
+    def read(self, batch: MicroBatch, room: Callable[[], Room]) -> PackedBatch:
         """As `prepare`, on the network's device."""
         return to_device(self.prepare(batch, room), self.precision.device)
 
