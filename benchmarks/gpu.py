@@ -1,292 +1,157 @@
 """Training speed on one GPU, compared with the same network in transformers, on a machine with torch for CUDA.
 
-    python benchmarks/gpu.py [--json FILE] [--side PART] [--device cpu --tiny] [CASE ...]
+    python benchmarks/gpu.py [--budget SECONDS] [--profile] [--json FILE] [--side PART] [--device cpu --tiny] [CASE ...]
 
 Needs numpy, pydantic, safetensors and transformers besides torch; bertwright itself need not be installed. First checks
-that both sides compute the same loss, then times both: our complete step, including loader, clipping and optimizer, in
-bfloat16, and theirs (SDPA, torch.compile, bfloat16, fused AdamW), fed with batches
-that are already on the device. Examples that fill half their length are trained both packed and padded, and eager also
-without cuDNN's attention, which torch prefers on an H100 and which plans its work for each new shape of a batch; such
-batches have many. `--side eager` measures only the sides with that text in their names. `--device cpu --tiny` runs
-everything at a size that a CPU can handle; its figures mean nothing.
+that both sides compute the same loss. Then fills empty caches of compiled kernels, in processes of their own: the first
+alone, which gives the time to the first step, the others at once. Then times our complete step, including loader,
+clipping and optimizer, in bfloat16, and theirs (SDPA, torch.compile, bfloat16, fused AdamW), fed with batches that are
+already on the device; and then other settings of ours, in the order of gpu_cases.py. Each is measured in a process that
+is started anew after an error, and the file has what was measured so far.
+
+`--budget` leaves out what would not fit into so many seconds, judging by what was measured before. `--profile` adds
+where the time of a step goes, by the names of kernels. `--side eager` measures only the sides with that text in their
+names. `--cold` fills no caches first. `--device cpu --tiny` runs everything at a size that a CPU can handle; its
+figures mean nothing.
 """
 
 import argparse
-import gc
 import json
-import statistics
+import math
+import os
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
-from bertwright.bench.workload import VOCABULARY, Workload, loader_of
-from bertwright.examples.batch import MicroBatch
-from bertwright.examples.example_set import StepCounts
-from bertwright.examples.loader import Loader
-from bertwright.model.batch import PackedBatch, to_device
-from bertwright.model.bert.config import BertModelConfig, SizeName
-from bertwright.model.config import Kernel
-from bertwright.model.device import torch_settings
-from bertwright.model.flops import STEP, forward_flops
-from bertwright.model.pretraining import PreTrainingModel
-from bertwright.optim.config import LambConfig
-from bertwright.tasks.pretraining.objective import PreTraining
-from bertwright.train.engine.single import Single
-from bertwright.train.graph.config import CompiledConfig, EagerConfig
-from bertwright.train.graph.graph import run_as
-from bertwright.train.micro_batch import prefetch
-from bertwright.train.precision.config import Bf16Config, Fp32Config
-from bertwright.train.precision.precision import build_precision
-from bertwright.train.ranks.ranks import Ranks
-from bertwright.train.setup.trainee import Trainee
-from bertwright.train.step import StepSettings, train_step
-from gpu_peer import peer_steps, same_network
+from bertwright.core.files import write_atomic
+from bertwright.core.resources import default_workers, memory_size
+from gpu_cases import CASES, TINY, Case, Item, items
+from gpu_measure import PROFILED, WARM_UP, Measured, kinds_table, rates_table
+from gpu_worker import Worker, WorkerError, measure_request, warm
 
-MATMUL = 8192
-"""Side of the square matrices whose product measures the peak rate of the machine."""
+WARM_SHARE = 0.4
+"""Of the budget, at most, for filling caches."""
 
 
-@dataclass(frozen=True)
-class Case:
-    """One benchmarked training."""
+@dataclass
+class Pace:
+    """How long items take, by those before them."""
 
-    size: SizeName
-    length: int
-    filled: bool
-    """Whether examples fill `length`; otherwise their mean length is half of it."""
-    rows: int
-    """Rows per forward pass; for the peer, sequences per forward pass."""
-    batch: int = 4096
-    """Sequences per step."""
+    peak: float
+    """10^12 operations per second of matrix products."""
+    first: float = 60.0
+    """Seconds to a first step, at most so far; at the beginning a guess."""
+    share: float = 0.2
+    """Lowest share of `peak` so far; at the beginning a guess."""
+    _learned: bool = False
 
-    @property
-    def name(self) -> str:
-        return f"{self.size}-{self.length}-{'full' if self.filled else 'half'}"
+    def expect(self, case: Case, steps: int) -> float:
+        """Seconds for a case."""
+        return self.first + steps * case.operations / (1e12 * self.peak * self.share)
 
-    @property
-    def workload(self) -> Workload:
-        inner = self.length - 2
-        if self.filled:
-            return Workload(self.name, self.size, self.length, self.batch, "full-sentences", (40, 40), (inner, inner))
-        # Documents with few sentences, so that many examples are complete documents.
-        return Workload(self.name, self.size, self.length, self.batch, "doc-sentences", (1, 22 * self.length // 512))
+    def learn(self, row: Measured) -> None:
+        """Take a measurement into account."""
+        self.first = max(row.first_step, self.first if self._learned else 0.0)
+        self.share = min(row.share, self.share if self._learned else math.inf)
+        self._learned = True
 
 
-CASES = [
-    Case("base", 128, True, 512),
-    Case("base", 128, False, 512),
-    Case("base", 512, True, 128),
-    Case("base", 512, False, 128),
-    Case("large", 128, True, 256),
-    Case("large", 128, False, 256),
-    Case("large", 512, True, 64),
-    Case("large", 512, False, 64),
-]
-TINY = [Case("tiny", 32, True, 4, 8), Case("tiny", 32, False, 4, 8)]
-PRECISIONS = {"fp32": Fp32Config(), "bf16": Bf16Config()}
+@dataclass
+class Found:
+    """What was measured so far."""
 
+    facts: dict[str, Any] = field(default_factory=dict)
+    rows: list[Measured] = field(default_factory=list)
+    cold: dict[str, float] = field(default_factory=dict)
+    """Seconds to the first step with empty caches, by case and side."""
+    failed: dict[str, str] = field(default_factory=dict)
+    """Why an item has no row, by case and side."""
 
-@dataclass(frozen=True)
-class Side:
-    """One configuration in which we train a case."""
-
-    precision: Literal["fp32", "bf16"]
-    layout: Literal["full", "packed", "padded"]
-    """What a row holds: one example of full length, several shorter ones, or one shorter one and padding."""
-    compiled: bool = True
-    cudnn: bool = True
-    """Whether torch may choose cuDNN's attention. If not, it chooses as with TORCH_CUDNN_SDPA_DEPRIORITIZED=1: its
-    memory-efficient attention, because FlashAttention takes no mask."""
-
-    @property
-    def name(self) -> str:
-        parts = ["bertwright", self.precision, self.layout, "" if self.compiled else "eager"]
-        parts += [] if self.cudnn else ["without cuDNN"]
-        return ", ".join(part for part in parts if part not in ("", "full"))
-
-    @property
-    def kernel(self) -> Kernel:
-        return "varlen" if self.compiled and self.layout != "padded" else "padded"
-
-
-def sides_of(case: Case, gpu: bool) -> list[Side]:
-    """Our sides of a case: compiled, plus eager ones for comparison; only eager ones on a CPU."""
-    layouts: tuple[Literal["full", "packed", "padded"], ...] = ("full",) if case.filled else ("packed", "padded")
-    if not gpu:
-        return [Side("fp32", layout, compiled=False) for layout in layouts]
-    compiled = [Side("bf16", layout) for layout in layouts]
-    eager = [Side("bf16", layout, compiled=False) for layout in layouts]
-    return [*compiled, *eager, *([] if case.filled else [Side("bf16", "padded", compiled=False, cudnn=False)])]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """The measurements of one side on one case."""
-
-    case: str
-    side: str
-    sequences: float
-    """Per second."""
-    tokens: float
-    """Real tokens per second."""
-    teraflops: float
-    """10^12 operations of the model (`bertwright.model.flops`) per second, without padding."""
-    share: float
-    """`teraflops` over the measured rate of matrix products."""
-    gigabytes: float
-    """Peak device memory allocated for tensors."""
-
-
-def loader(case: Case, packing: bool = False) -> Loader:
-    return loader_of(case.workload, case.rows, max(200_000, 2 * case.batch * case.length), packing)
-
-
-def our_steps(case: Case, side: Side, device: torch.device) -> Generator[tuple[int, int, float]]:
-    """Train step after step, for ever; yields the sequences, real tokens and operations of each."""
-    torch.manual_seed(1)
-    network = BertModelConfig(size=case.size, dropout=0.1, pad_vocab_to_multiple_of=64).resolve(VOCABULARY.size, False)
-    precision = build_precision(PRECISIONS[side.precision], device)
-    model = PreTrainingModel(network, side.kernel).to(device).train()
-    torch.backends.cuda.enable_cudnn_sdp(side.cudnn)
-    graph = CompiledConfig() if side.compiled else EagerConfig()
-    run_as(model, graph, device)
-    trained = Trainee(model, PreTraining(False), Single(model, LambConfig()), Ranks(), precision, graph=graph)
-    drawn = loader(case, side.layout == "packed")
-
-    def fetch(step: int) -> tuple[list[MicroBatch], list[PackedBatch], StepCounts]:
-        """Draw and prepare a step on the loader's thread, as a training does."""
-        batches = drawn.step(step)
-        return batches, [trained.prepare(batch, drawn.room) for batch in batches], drawn.counts(step)
-
-    for (batches, prepared, counts), _ in prefetch(fetch, 0, 1 << 30):
-        totals = {term: getattr(counts, what) for term, what in trained.objective.counted.items()}
-        lengths = [batch.cu_seqlens[1:] - batch.cu_seqlens[:-1] for batch in batches]
-        flops = sum(forward_flops(network, n, len(b.labels)) for n, b in zip(lengths, batches, strict=True))
-        train_step(trained, (to_device(batch, device) for batch in prepared), totals, StepSettings(1e-4, 1))
-        yield sum(map(len, lengths)), counts.tokens, STEP * flops
-
-
-def measured(
-    case: Case, side: str, steps: Generator[tuple[int, int, float]], device: torch.device, peak: float, number: int
-) -> Measured:
-    """Medians over `number` steps, after two steps that compile and warm up."""
-    gpu = device.type == "cuda"
-    wait: Callable[[], None] = torch.cuda.synchronize if gpu else lambda: None
-    for _ in range(2):
-        next(steps)
-    if gpu:
-        torch.cuda.reset_peak_memory_stats()
-    rates = []
-    for _ in range(number):
-        wait()
-        began = time.perf_counter()
-        amounts = next(steps)
-        wait()
-        rates.append([amount / (time.perf_counter() - began) for amount in amounts])
-    sequences, tokens, flops = (statistics.median(column) for column in zip(*rates, strict=True))
-    memory = torch.cuda.max_memory_allocated() / 1e9 if gpu else 0.0
-    return Measured(case.name, side, sequences, tokens, flops / 1e12, flops / 1e12 / peak, memory)
-
-
-def matmul_rate(device: torch.device, side: int) -> float:
-    """10^12 operations per second of products of two square matrices: bfloat16 on a GPU, float32 on a CPU."""
-    low = torch.bfloat16 if device.type == "cuda" else torch.float32
-    a, b = (torch.randn(side, side, device=device, dtype=low) for _ in range(2))
-    times = []
-    for _ in range(12):
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        began = time.perf_counter()
-        a @ b
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        times.append(time.perf_counter() - began)
-    return 2 * side**3 / statistics.median(times[2:]) / 1e12
-
-
-def table(rows: list[Measured]) -> str:
-    """The measurements as a Markdown table, with each side's speed relative to the peer."""
-    peers = {row.case: row for row in rows if row.side == "transformers"}
-    lines = ["| case | side | sequences/s | real tokens/s | TFLOP/s | of products | GB | times the peer |"]
-    lines.append("|---|---|---:|---:|---:|---:|---:|---:|")
-    for row in rows:
-        times = f"{row.tokens / peers[row.case].tokens:.2f}" if row.case in peers else ""
-        figures = (
-            f"{row.sequences:,.0f} | {row.tokens:,.0f} | {row.teraflops:.1f} | {row.share:.0%} | {row.gigabytes:.1f}"
-        )
-        lines.append(f"| {row.case} | {row.side} | {figures} | {times} |")
-    return "\n".join(lines)
+    def write(self, file: Path | None) -> None:
+        if file:
+            found = {**self.facts, "rows": [asdict(row) for row in self.rows], "first_steps_cold": self.cold}
+            write_atomic(file, json.dumps(found | {"failed": self.failed}, indent=1).encode())
 
 
 def main(arguments: list[str]) -> None:
     """Check, measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("cases", nargs="*", help="names of cases; none: all")
-    parser.add_argument("--json", type=Path, help="write what was measured here, too")
-    parser.add_argument("--side", default="", help="measure only sides with this in their names, such as eager")
-    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--tiny", action="store_true", help="cases that a processor can do")
-    parser.add_argument("--steps", type=int, default=5, help="steps that are timed")
-    given = parser.parse_args(arguments)
-    device, gpu = torch.device(given.device), given.device == "cuda"
+    given = _parser().parse_args(arguments)
+    began = time.perf_counter()
+    gpu = given.device == "cuda"
     if gpu and not torch.cuda.is_available():
         raise SystemExit("torch sees no GPU here. Install a CUDA build of torch, or give --device cpu --tiny.")
     cases = [case for case in (TINY if given.tiny else CASES) if not given.cases or case.name in given.cases]
-    rows: list[Measured] = []
-    with torch_settings(0, deterministic=False):
-        print(same_network(device), flush=True)
-        peak = matmul_rate(device, MATMUL if gpu else 256)
-        print(
-            f"torch {torch.__version__}, {torch.cuda.get_device_name() if gpu else 'CPU'}, products {peak:.1f} TFLOP/s"
-        )
-        for case in cases:
-            for side, steps in _sides(case, device, gpu, given.side):
-                rows.append(_tried(case, side, steps, device, peak, given.steps))
-                print(table(rows[-1:]).splitlines()[-1], flush=True)
-                if given.json:  # after each side, so that a later failure loses nothing
-                    found: dict[str, Any] = {"torch": torch.__version__, "products": peak}
-                    given.json.write_text(json.dumps(found | {"rows": [asdict(row) for row in rows]}, indent=1))
-                steps.close()
-                del steps
-                _cleared(gpu)
-    print(f"\n{table(rows)}")
+    chosen = list(items(cases, gpu, given.side))
+    found = Found()
+    with tempfile.TemporaryDirectory() as caches:
+        # Empty, so that the time to a first step is that of a new machine; of compiled code and of our own kernels.
+        os.environ.update(TORCHINDUCTOR_CACHE_DIR=caches, TRITON_CACHE_DIR=f"{caches}/triton")
+        worker = Worker(given.device)
+        try:
+            begin = worker.ask({"do": "begin", "families": sorted({case.family for case in cases})}, 300)
+        except WorkerError as error:
+            raise SystemExit(str(error)) from error
+        print("\n".join(begin["same"]))
+        print(f"torch {torch.__version__}, {begin['name']}, products {begin['products']:.1f} TFLOP/s", flush=True)
+        found.facts = {"torch": torch.__version__, "device": begin["name"], "products": begin["products"]}
+        if gpu and not given.cold:
+            # The first process may keep only what it holds: nothing else computes meanwhile.
+            worker.close()
+            limit = WARM_SHARE * given.budget if given.budget else math.inf
+            compiled = [item for item in chosen if item.side.compiled]
+            found.cold = warm(
+                compiled, given.device, default_workers(), memory_size(), begin["free"], min(limit, 3600), _say
+            )
+        _measure_all(chosen, worker, found, given, began)
+        worker.close()
+    print(f"\n{rates_table(found.rows, found.cold)}\n\n{kinds_table(found.rows)}".rstrip())
 
 
-def _cleared(gpu: bool) -> None:
-    """Undo everything a side leaves behind: networks, compiled code, recorded graphs, and the choice of attention."""
-    gc.collect()
-    torch.backends.cuda.enable_cudnn_sdp(True)
-    if gpu:
-        torch.compiler.reset()
-        torch.cuda.empty_cache()
+def _measure_all(chosen: list[Item], worker: Worker, found: Found, given: argparse.Namespace, began: float) -> None:
+    pace = Pace(found.facts["products"])
+    steps = WARM_UP + given.steps + (2 * PROFILED if given.profile else 0)
+    for item in chosen:
+        name = f"{item.case.name}, {item.side.name}"
+        expected = pace.expect(item.case, steps)
+        left = given.budget - (time.perf_counter() - began) if given.budget else math.inf
+        if expected > left:
+            found.failed[name] = f"left out: it would take about {expected:.0f} s, and {max(0, left):.0f} s are left"
+        else:
+            try:
+                request = measure_request(item, pace.peak, given.steps, given.profile)
+                row = Measured(**worker.ask(request, min(left, 120 + 2 * expected)))
+                pace.learn(row)
+                found.rows.append(row)
+                print(rates_table([row], found.cold).splitlines()[-1], flush=True)
+            except WorkerError as error:
+                found.failed[name] = str(error)
+        if name in found.failed:
+            print(f"{name}: {found.failed[name]}", flush=True)
+        found.write(given.json)
 
 
-def _sides(
-    case: Case, device: torch.device, gpu: bool, part: str
-) -> Iterator[tuple[str, Generator[tuple[int, int, float]]]]:
-    """The steps of our sides and of the peer whose names contain `part`."""
-    for side in sides_of(case, gpu):
-        if part in side.name:
-            yield side.name, our_steps(case, side, device)
-    if part in "transformers":
-        yield "transformers", peer_steps(case.workload, case.rows, loader(case), device, compiled=gpu)
+def _say(line: str) -> None:
+    print(line, flush=True)
 
 
-def _tried(
-    case: Case, side: str, steps: Generator[tuple[int, int, float]], device: torch.device, peak: float, number: int
-) -> Measured:
-    """The measurements of a side; NaN if it fails, so that the other sides are still measured."""
-    try:
-        return measured(case, side, steps, device, peak, number)
-    except Exception as error:  # compilers raise exceptions from class hierarchies of their own
-        print(f"{case.name}, {side}: {str(error).splitlines()[0]}", flush=True)
-        return Measured(case.name, side, *[float("nan")] * 5)
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", help="names of cases; none: all")
+    parser.add_argument("--budget", type=float, default=0.0, help="seconds for everything together; 0: no limit")
+    parser.add_argument("--profile", action="store_true", help="show where the time of a step goes, too")
+    parser.add_argument("--json", type=Path, help="write what was measured here, too, after each side")
+    parser.add_argument("--side", default="", help="measure only sides with this in their names, such as eager")
+    parser.add_argument("--cold", action="store_true", help="fill no caches beforehand")
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--tiny", action="store_true", help="cases that a processor can do")
+    parser.add_argument("--steps", type=int, default=5, help="steps that are timed")
+    return parser
 
 
 if __name__ == "__main__":

@@ -2,61 +2,66 @@
 
 SDPA attention, torch.compile, bfloat16 autocast, fused AdamW, clipping; sequences are padded to the longest length,
 with label -100 where nothing is predicted. Batches are made beforehand and are already on the device, so no loader
-slows it down.
+slows it down. A ModernBERT uses FlashAttention where its package is installed, and is then not compiled.
 """
 
-from collections.abc import Generator
 from itertools import cycle, islice, pairwise
 
 import torch
 from torch import Tensor
 
-from bertwright.bench.workload import VOCABULARY, Workload, examples_of, loader_of
-from bertwright.examples.loader import Loader
+from bertwright.bench.workload import VOCABULARY, examples_of
+from bertwright.examples.batch import MicroBatch
 from bertwright.model.batch import packed
-from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.config import NetworkConfig
 from bertwright.model.flops import STEP, forward_flops
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.tasks.objective import score
 from bertwright.tasks.pretraining.objective import PreTraining
+from gpu_cases import Case, has_flash
+from gpu_sides import Steps
 
 HELD = 4
 """Number of batches that are trained on in rotation."""
 
 
-def stock(network: NetworkConfig) -> torch.nn.Module:
-    """The transformers network with the same configuration as `network`."""
-    from transformers import BertConfig, BertForMaskedLM
+def stock(network: NetworkConfig, attention: str = "sdpa") -> torch.nn.Module:
+    """The transformers network with the same configuration as `network` and a masked-token head."""
+    import transformers
 
-    theirs: torch.nn.Module = BertForMaskedLM(BertConfig(**peer_of(network).config))
+    peer = peer_of(network)
+    config = transformers.AutoConfig.for_model(
+        **peer.config, pad_token_id=VOCABULARY.pad, attn_implementation=attention
+    )
+    theirs: torch.nn.Module = transformers.AutoModelForMaskedLM.from_config(config)
     return theirs
 
 
-def same_network(device: torch.device) -> str:
+def same_network(family: str, device: torch.device) -> str:
     """Check that both networks have the same loss on the same batch with the same weights, in float32.
 
     Returns a sentence with both losses; raises `SystemExit` if they differ.
     """
+    case = Case("mini", 128, False, 16, 16, family)
+    network = case.network.model_copy(update={"vocab_size": VOCABULARY.size})
     torch.manual_seed(1)
-    ours = PreTrainingModel(BertModelConfig(size="mini", dropout=0.0).resolve(VOCABULARY.size, False), "padded")
-    theirs = stock(ours.config)
-    theirs.load_state_dict(peer_of(ours.config).names.to_theirs(ours.state_dict()), strict=False)
+    ours = PreTrainingModel(network, "padded")
+    theirs = stock(network)
+    theirs.load_state_dict(peer_of(network).names.to_theirs(ours.state_dict()), strict=False)
     ours, theirs = ours.to(device).eval(), theirs.to(device).eval()
-    workload = Workload("same", "mini", 128, 16, "doc-sentences", (1, 6))
-    batch = loader_of(workload, tokens=40_000).step(0)[0]
+    batch = case.loader().step(0)[0]
     own = score(PreTraining(False), ours, [packed(batch, device)])["mlm_loss"]
-    inputs = padded(batch, 128, device)
     with torch.no_grad():
-        other = float(theirs(**inputs).loss)
+        other = float(theirs(**padded(batch, case.length, device)).loss)
     assert own is not None
+    losses = f"loss {own:.6f} here, {other:.6f} in transformers"
     if not abs(own - other) < 1e-4 * other:
-        raise SystemExit(f"the networks are not the same: loss {own:.6f} here, {other:.6f} in transformers")
-    return f"same weights, same batch: loss {own:.6f} here, {other:.6f} in transformers"
+        raise SystemExit(f"the networks ({family}) are not the same: {losses}")
+    return f"{family}: same weights, same batch: {losses}"
 
 
-def padded(batch, length: int, device: torch.device) -> dict[str, Tensor]:  # type: ignore[no-untyped-def]
+def padded(batch: MicroBatch, length: int, device: torch.device) -> dict[str, Tensor]:
     """One of our batches as the peer's inputs, every sequence padded to `length`."""
     bounds, number = batch.cu_seqlens.tolist(), batch.counts.sequences
     ids, mask = torch.zeros(number, length, dtype=torch.long), torch.zeros(number, length, dtype=torch.long)
@@ -72,32 +77,29 @@ def padded(batch, length: int, device: torch.device) -> dict[str, Tensor]:  # ty
     return {"input_ids": ids.to(device), "labels": labels.to(device), **masked}
 
 
-def peer_steps(
-    workload: Workload, rows: int, loader: Loader, device: torch.device, compiled: bool
-) -> Generator[tuple[int, int, float]]:
+def peer_steps(case: Case, device: torch.device) -> Steps:
     """Train step after step, for ever; yields the sequences, real tokens and operations of each."""
     torch.manual_seed(1)
-    network = BertModelConfig(size=workload.size, dropout=0.1, pad_vocab_to_multiple_of=64).resolve(
-        VOCABULARY.size, False
-    )
-    model = stock(network).to(device).train()
-    run = torch.compile(model, dynamic=False) if compiled else model
+    gpu = device.type == "cuda"
+    flash = gpu and case.family == "modern" and has_flash()
+    model = stock(case.network, "flash_attention_2" if flash else "sdpa").to(device).train()
+    run = torch.compile(model, dynamic=False) if gpu and not flash else model
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
-    held = []
-    for start in range(0, HELD * rows, rows):
-        batch = loader.batch(start, start + rows)
-        flops = forward_flops(network, batch.cu_seqlens[1:] - batch.cu_seqlens[:-1], len(batch.labels))
+    loader, held = case.loader(), []
+    for start in range(0, HELD * case.rows, case.rows):
+        batch = loader.batch(start, start + case.rows)
+        flops = forward_flops(case.network, batch.cu_seqlens[1:] - batch.cu_seqlens[:-1], len(batch.labels))
         tokens = sum(len(example.token_ids) for example in examples_of(batch))
-        held.append((padded(batch, workload.length, device), tokens, flops))
+        held.append((padded(batch, case.length, device), tokens, flops))
     batches = cycle(held)
-    micro_batches = max(1, workload.batch // rows)
+    micro_batches = max(1, case.batch // case.rows)
     while True:
         sequences, tokens, flops = 0, 0, 0.0
         for inputs, real, operations in islice(batches, micro_batches):
-            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            with torch.autocast(device.type, torch.bfloat16, enabled=gpu):
                 loss = run(**inputs).loss
             (loss / micro_batches).backward()
-            sequences, tokens, flops = sequences + rows, tokens + real, flops + operations
+            sequences, tokens, flops = sequences + case.rows, tokens + real, flops + operations
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
