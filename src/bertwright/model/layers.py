@@ -14,6 +14,7 @@ from torch.nn.functional import gelu
 
 from bertwright.model.attention.kernel import Attend, read
 from bertwright.model.dropout import Dropout
+from bertwright.model.norm import LayerNorm
 
 
 class PostNormConfig(Protocol):
@@ -74,7 +75,7 @@ class SelfAttention(nn.Module):
         self.key = nn.Linear(width, width)
         self.value = nn.Linear(width, width)
         self.output = nn.Linear(width, width)
-        self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.norm = LayerNorm(width, eps=config.layer_norm_eps)
         self.dropout = Dropout(config.attention_output_dropout)
 
     def forward(self, x_TH: Tensor, attend: Attend, read_N: Tensor | None = None) -> Tensor:
@@ -95,7 +96,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.inner = nn.Linear(config.hidden_size, config.intermediate_size)
         self.output = nn.Linear(config.intermediate_size, config.hidden_size)
-        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.norm = LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, x_TH: Tensor) -> Tensor:

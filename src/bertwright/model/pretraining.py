@@ -22,6 +22,7 @@ from bertwright.model.batch import PackedBatch
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.encoder import Encoder, build_encoder
 from bertwright.model.initial import draw_weights
+from bertwright.model.norm import LayerNorm
 from bertwright.model.tracing import is_traced
 
 
@@ -70,7 +71,7 @@ class MaskedTokenHead(nn.Module):
         super().__init__()
         width, biases = config.hidden_size, config.head_biases
         self.transform = nn.Linear(width, width, bias=biases)
-        self.norm = nn.LayerNorm(width, eps=config.layer_norm_eps, bias=biases)
+        self.norm = LayerNorm(width, eps=config.layer_norm_eps, bias=biases)
         self.bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.decoder_bias else None
 
     def forward(self, masked_PH: Tensor, embeddings_VH: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import Kernel
 from bertwright.model.dropout import Dropout
 from bertwright.model.layers import Layer, Pooler
+from bertwright.model.norm import LayerNorm
 
 
 class Bert(nn.Module):
@@ -56,7 +57,7 @@ class Embeddings(nn.Module):
         self.token = nn.Embedding(config.vocab_size, config.hidden_size)
         self.position = nn.Embedding(config.max_position_embeddings, config.hidden_size)
         self.segment = nn.Embedding(config.type_vocab_size, config.hidden_size)
-        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.norm = LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.dropout = Dropout(config.hidden_dropout_prob)
 
     def forward(self, token_ids: Tensor, position_ids: Tensor, segment_ids: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from bertwright.model.config import Kernel
 from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.dropout import Dropout
 from bertwright.model.layers import Layer
+from bertwright.model.norm import LayerNorm
 
 
 class DistilBert(nn.Module):
@@ -53,7 +54,7 @@ class Embeddings(nn.Module):
         super().__init__()
         self.token = nn.Embedding(config.vocab_size, config.dim)
         self.position = nn.Embedding(config.max_position_embeddings, config.dim)
-        self.norm = nn.LayerNorm(config.dim, eps=config.layer_norm_eps)
+        self.norm = LayerNorm(config.dim, eps=config.layer_norm_eps)
         self.dropout = Dropout(config.dropout)
 
     def forward(self, token_ids: Tensor, position_ids: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from bertwright.model.config import Kernel
 from bertwright.model.dropout import Dropout
 from bertwright.model.modern.network import ModernConfig
 from bertwright.model.modern.rotary import Rotation, rotate, rotation
+from bertwright.model.norm import LayerNorm
 
 
 @dataclass(frozen=True)
@@ -139,8 +140,8 @@ class FeedForward(nn.Module):
         return x_TH + self.output(self.dropout(gelu(value_TF) * gate_TF))
 
 
-def _norm(config: ModernConfig) -> nn.LayerNorm:
-    return nn.LayerNorm(config.hidden_size, eps=config.norm_eps, bias=False)
+def _norm(config: ModernConfig) -> LayerNorm:
+    return LayerNorm(config.hidden_size, eps=config.norm_eps, bias=False)
 
 
 class ModernClassificationHead(nn.Module):
@@ -150,7 +151,7 @@ class ModernClassificationHead(nn.Module):
         super().__init__()
         width = config.hidden_size
         self.transform = nn.Linear(width, width, bias=False)
-        self.norm = nn.LayerNorm(width, eps=config.norm_eps, bias=False)
+        self.norm = LayerNorm(width, eps=config.norm_eps, bias=False)
         self.dropout = Dropout(config.classifier_dropout)
         self.classifier = nn.Linear(width, len(config.labels))
 

@@ -33,13 +33,14 @@ class Bf32Config(Section):
 
 
 class Bf16Config(Section):
-    """Matrix products in bfloat16, the rest in float32 (autocast), or everything in bfloat16."""
+    """Matrix products and the states between layers in bfloat16, the rest in float32 (autocast), or everything in
+    bfloat16."""
 
     kind: Literal["bf16"] = "bf16"
     """Selects this precision."""
     weights: Literal["fp32", "bf16"] = "fp32"
-    """Dtype of the network's weights. `bf16`: activations, layer norms and the gradients of a micro-batch are bfloat16,
-    too; the weights that the optimizer updates, checkpoints, gradient sums and the loss stay float32."""
+    """Dtype of the network's weights. `bf16`: activations and the gradients of a micro-batch are bfloat16, too; the
+    weights that the optimizer updates, checkpoints, gradient sums and the loss stay float32."""
     allow_slow: bool = False
     """Whether to train even if the device has no unit for it; on a CPU each step then takes ten times as long."""
 
