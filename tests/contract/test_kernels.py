@@ -75,6 +75,15 @@ def test_its_gradients_are_those_of_the_formula(
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
+@each_row("window", [4, 128, 141])
+def test_windows_in_sequences_of_several_chunks(kernel: Kernel, window: int) -> None:
+    lengths = [300, 140, 129, 300, 128]
+    found = outputs_and_gradients(bind(kernel, sequences(lengths), window), sum(lengths))
+    for one, other in zip(found, plain(lengths, window), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
 @each_row("window", [16, 17, 30, 128])
 @each_row("dropout_p", [0.0, 1e-14])
 def test_windows_of_long_sequences_and_of_packed_rows(kernel: Kernel, window: int, dropout_p: float) -> None:

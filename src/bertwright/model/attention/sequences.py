@@ -207,18 +207,31 @@ def _taken(x: Tensor, order: Tensor | None) -> Tensor:
 def _attend_near(
     q_nALD: Tensor, k_nALD: Tensor, v_nALD: Tensor, dropout_p: float, reach: int, real_n1L: Tensor | None
 ) -> Tensor:
-    """Attention to the keys at most `reach` away, [n, A, L, D]: chunks of queries with the keys that they may see."""
-    length, stretch = q_nALD.shape[-2], max(2 * reach, _SHORTEST)
+    """Attention to the keys at most `reach` away, [n, A, L, D]: each chunk of queries with the keys of its own and of
+    both neighbouring chunks."""
+    length, size = q_nALD.shape[-2], max(reach, _SHORTEST)
     position_L = torch.arange(length, device=q_nALD.device)
+    if length <= 2 * size:  # every chunk would see all keys
+        seen = _within(reach, position_L, position_L, real_n1L)
+        return _attend(q_nALD, k_nALD, v_nALD, dropout_p, seen)
+    # Of overlapping slices, the backward pass of each would fill a gradient as large as all of them.
+    q_chunks, k_chunks, v_chunks = (torch.split(x, size, dim=2) for x in (q_nALD, k_nALD, v_nALD))
     parts = []
-    for start in range(0, length, stretch):
-        end, low = min(start + stretch, length), max(0, start - reach)
-        high = min(end + reach, length)
-        seen_QK = (position_L[start:end, None] - position_L[low:high]).abs() <= reach
-        seen = seen_QK if real_n1L is None else seen_QK & real_n1L[:, :, low:high]
-        queries, keys = slice(start, end), slice(low, high)
-        parts.append(_attend(q_nALD[:, :, queries], k_nALD[:, :, keys], v_nALD[:, :, keys], dropout_p, seen))
+    for number, queries in enumerate(q_chunks):
+        around = slice(max(0, number - 1), number + 2)
+        keys, values = torch.cat(k_chunks[around], dim=2), torch.cat(v_chunks[around], dim=2)
+        first = around.start * size
+        real = None if real_n1L is None else real_n1L[:, :, first : first + keys.shape[2]]
+        position_Q = position_L[number * size :][: queries.shape[2]]
+        seen = _within(reach, position_Q, position_L[first:][: keys.shape[2]], real)
+        parts.append(_attend(queries, keys, values, dropout_p, seen))
     return torch.cat(parts, dim=2)
+
+
+def _within(reach: int, position_Q: Tensor, position_K: Tensor, real_n1K: Tensor | None) -> Tensor:
+    """Which keys each query sees, [Q, K], or [n, Q, K] if some keys are padding."""
+    near_QK = (position_Q[:, None] - position_K).abs() <= reach
+    return near_QK if real_n1K is None else near_QK & real_n1K
 
 
 def _attend(q_nAQD: Tensor, k_nAKD: Tensor, v_nAKD: Tensor, dropout_p: float, seen: Tensor | None = None) -> Tensor:
@@ -228,7 +241,10 @@ def _attend(q_nAQD: Tensor, k_nAKD: Tensor, v_nAKD: Tensor, dropout_p: float, se
     if dropout_p or q_nAQD.dtype in _LOW:
         scores_nAQK = (q_nAQD * q_nAQD.shape[-1] ** -0.5) @ k_nAKD.transpose(-1, -2)
         if seen is not None:
-            # Not minus infinity: the queries of padding may see no key, and NaN would reach the gradients of others.
-            scores_nAQK = scores_nAQK.masked_fill(~seen, torch.finfo(scores_nAQK.dtype).min)
+            # Added, because filling takes three times as long, again in the backward pass. Half of the least number:
+            # a sum must not become minus infinity, because the queries of padding may see no key, and NaN would reach
+            # the gradients of others.
+            least = torch.finfo(scores_nAQK.dtype).min / 2
+            scores_nAQK = scores_nAQK.add_(scores_nAQK.new_zeros(seen.shape).masked_fill_(~seen, least))
         return drop(scores_nAQK.softmax(-1), dropout_p) @ v_nAKD
     return scaled_dot_product_attention(q_nAQD, k_nAKD, v_nAKD, attn_mask=seen)

@@ -17,7 +17,7 @@ from bertwright.model.batch import PackedBatch
 from bertwright.model.config import Kernel
 from bertwright.model.dropout import Dropout
 from bertwright.model.modern.network import ModernConfig
-from bertwright.model.modern.rotary import Rotation, rotate, rotation
+from bertwright.model.modern.rotary import Rotation, rotate_queries_and_keys, rotation
 from bertwright.model.norm import LayerNorm
 
 
@@ -115,8 +115,8 @@ class SelfAttention(nn.Module):
 
     def forward(self, x_TH: Tensor, view: View, read_N: Tensor | None = None) -> Tensor:
         """[T, H] -> [T, H], or [N, H] where only the states of the tokens `read_N` [N] are read."""
-        q_TAD, k_TAD, v_TAD = self.qkv(self.norm(x_TH)).view(-1, 3, *self.heads).unbind(-3)
-        q_TAD, k_TAD = (rotate(x_TAD, view.rotation) for x_TAD in (q_TAD, k_TAD))
+        qkv_T3AD = self.qkv(self.norm(x_TH)).view(-1, 3, *self.heads)
+        q_TAD, k_TAD, v_TAD = rotate_queries_and_keys(qkv_T3AD, view.rotation)
         q_QAD = read(q_TAD, view.attend.read_N)
         # Kernels ignore train and eval mode, so their dropout must be turned off here.
         attended_QH = view.attend(q_QAD, k_TAD, v_TAD, self.attention_dropout if self.training else 0.0).flatten(-2)
