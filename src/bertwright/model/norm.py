@@ -26,8 +26,8 @@ class LayerNorm(nn.LayerNorm):
 
 
 def stream_dtype(x: Tensor) -> torch.dtype:
-    """Return the dtype of a residual stream that is computed here from `x`, of any shape: bfloat16 under autocast to it,
-    else that of `x`."""
+    """Return the dtype of a residual stream that is computed here from `x`, of any shape: bfloat16 under autocast to
+    it, else that of `x`."""
     kind = x.device.type
     # torch 2.3, with which ONNX Runtime trains in float32, cannot report the autocast of a kind of device.
     if not hasattr(torch, "get_autocast_dtype") or not torch.is_autocast_enabled(kind):

@@ -1,4 +1,4 @@
-"""Layer norms compute in float32 and return the dtype of the residual stream, which is bfloat16 under autocast to it."""
+"""Layer norms compute in float32 and return the dtype of the stream, which is bfloat16 under autocast to it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
