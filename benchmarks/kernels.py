@@ -16,15 +16,13 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy, dropout, gelu, layer_norm
+from torch.nn.functional import dropout, gelu, layer_norm
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
-from bertwright.model.kernels import attention, counter, norm, rotary
-from bertwright.model.kernels import cross_entropy as loss
+from bertwright.model.kernels import attention, counter, norm
 from bertwright.model.kernels import gelu as activation
-from bertwright.model.modern.rotary import rotate, rotation
 
-LENGTH, HEADS, WIDTH, INNER, WORDS = 128, 12, 64, 3072, 30_522
+LENGTH, HEADS, WIDTH, INNER = 128, 12, 64, 3072
 HIDDEN = HEADS * WIDTH
 
 
@@ -59,19 +57,6 @@ def cases(tokens: int, device: torch.device) -> Iterator[Case]:
     yield Case(
         "bias and GELU", [inner, (INNER,)], {"ours": activation.bias_gelu, "compiled": compiled}, 5 * tokens * INNER
     )
-    compiled = torch.compile(activation.plain_geglu)
-    yield Case("GeGLU", [(tokens, 2 * INNER)], {"ours": activation.geglu, "compiled": compiled}, 8 * tokens * INNER)
-    angles = rotation(torch.arange(tokens, device=device) % LENGTH, WIDTH, 10_000.0)
-    compiled = torch.compile(lambda q, k: (rotate(q, angles), rotate(k, angles)))
-    by_us = lambda q, k: rotary.rotate(q, k, *angles)  # noqa: E731
-    yield Case("rotation", [heads] * 2, {"ours": by_us, "compiled": compiled}, 8 * tokens * HIDDEN)
-    predictions = tokens * 20 // LENGTH
-    labels, weights = torch.arange(predictions, device=device) % WORDS, torch.ones(predictions, device=device)
-    sides = {
-        "ours": lambda x: loss.cross_entropy_sum(x, labels, weights),
-        "compiled": torch.compile(lambda x: cross_entropy(x.float(), labels, reduction="sum")),
-    }
-    yield Case("cross-entropy", [(predictions, WORDS)], sides, 3 * predictions * WORDS)
 
 
 def flash(bounds: Tensor) -> Side:
@@ -93,11 +78,10 @@ def milliseconds(side: Side, shapes: list[tuple[int, ...]], repeats: int) -> flo
     inputs = [torch.randn(shape, device="cuda", dtype=torch.bfloat16).requires_grad_() for shape in shapes]
     other, times = torch.empty(2**28, dtype=torch.int8, device="cuda"), []
     for _ in range(repeats):
-        copies = [x * 1 for x in inputs]  # the gradient of a loss is written over its logits
         other.zero_()
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
-        passes(side, copies)
+        passes(side, inputs)
         end.record()
         end.synchronize()
         times.append(start.elapsed_time(end))

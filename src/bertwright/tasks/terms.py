@@ -26,6 +26,9 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
+from torch.nn.functional import cross_entropy
+
+from bertwright.model.tracing import is_traced
 
 Counted = Literal["predictions", "pairs", "sequences"]
 """What a loss can be averaged over: the counts of a step (`StepCounts`)."""
@@ -82,7 +85,13 @@ class Term:
 
 def cross_entropy_sum(logits_NC: Tensor, labels_N: Tensor, weights_N: Tensor) -> Tensor:
     """Σ weight · cross-entropy over N predictions of C classes: a scalar, differentiable once."""
-    rule = _CrossEntropySum if logits_NC.dtype in (torch.float32, torch.float64) else _BlockedCrossEntropySum
+    wide = torch.promote_types(logits_NC.dtype, torch.float32)
+    if is_traced():
+        # torch's compiler makes two passes of it, over logits in their precision; the second writes the gradient over
+        # them (docs/decisions/0068).
+        losses_N = cross_entropy(logits_NC.to(wide), labels_N, reduction="none")
+        return (losses_N * weights_N.to(wide)).sum()
+    rule = _CrossEntropySum if logits_NC.dtype == wide else _BlockedCrossEntropySum
     return rule.apply(logits_NC, labels_N, weights_N)  # type: ignore[no-any-return, no-untyped-call]
 
 

@@ -1,11 +1,10 @@
-"""GELU after a bias (BERT), and GELU times a gate (GeGLU, Shazeer 2020, of ModernBERT), each way in one pass.
+"""Bias and GELU after a product, each way in one pass.
 
 Backward computes from the product's output, so the activation itself need not be kept; it sums the gradient of the bias
 in registers, over the rows of each program, and torch adds those of all programs, in a fixed order.
 
-Its floor is memory. Bias and GELU: forward reads and writes a tensor, backward reads two and writes one: 0.40 and 0.60
-GB for 32,768 rows of 3,072 in bfloat16, so 0.12 and 0.18 ms on an H100 (3.35 TB/s). GeGLU to F columns: forward moves
-3F numbers a row, backward 5F.
+Its floor is memory: forward reads and writes a tensor, backward reads two and writes one: 0.40 and 0.60 GB for 32,768
+rows of 3,072 in bfloat16, so 0.12 and 0.18 ms on an H100 (3.35 TB/s).
 
 Names carry shapes: N rows, F columns.
 """
@@ -60,29 +59,6 @@ def _bias_gelu_backward(d_ptr, x_ptr, bias_ptr, dx_ptr, sums_ptr, rows, columns,
     tl.store(sums_ptr + tl.program_id(0) * columns + column, total, mask=inside)
 
 
-@triton.jit
-def _geglu(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
-    """A row of x is that of the value, then that of the gate."""
-    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside, row = column < columns, tl.program_id(0).to(tl.int64)
-    at = x_ptr + row * 2 * columns + column
-    y, _ = _gelu(tl.load(at, mask=inside, other=0.0).to(tl.float32))
-    y *= tl.load(at + columns, mask=inside, other=0.0).to(tl.float32)
-    tl.store(out_ptr + row * columns + column, y.to(out_ptr.dtype.element_ty), mask=inside)
-
-
-@triton.jit
-def _geglu_backward(d_ptr, x_ptr, dx_ptr, columns, BLOCK: tl.constexpr):
-    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside, row = column < columns, tl.program_id(0).to(tl.int64)
-    at = row * 2 * columns + column
-    d = tl.load(d_ptr + row * columns + column, mask=inside, other=0.0).to(tl.float32)
-    y, slope = _gelu(tl.load(x_ptr + at, mask=inside, other=0.0).to(tl.float32))
-    gate = tl.load(x_ptr + at + columns, mask=inside, other=0.0).to(tl.float32)
-    tl.store(dx_ptr + at, (d * gate * slope).to(dx_ptr.dtype.element_ty), mask=inside)
-    tl.store(dx_ptr + at + columns, (d * y).to(dx_ptr.dtype.element_ty), mask=inside)
-
-
 def _blocks(columns: int) -> int:
     return triton.cdiv(columns, _COLUMNS)
 
@@ -118,60 +94,19 @@ def _(d_NF, x_NF, bias_F):
     return torch.empty_like(x_NF), bias_F.new_empty(bias_F.shape, dtype=torch.float32)
 
 
-@torch.library.custom_op("bertwright::geglu", mutates_args=())
-def geglu(x_NF: Tensor) -> Tensor:
-    """GELU of the first half of the columns times the second, [N, F/2]; computed in float32. Rows are adjacent."""
-    rows, columns = x_NF.shape
-    out_NF = x_NF.new_empty(rows, columns // 2)
-    if rows:
-        _geglu[(rows, _blocks(columns // 2))](x_NF, out_NF, columns // 2, BLOCK=_COLUMNS, num_warps=4)
-    return out_NF
-
-
-@geglu.register_fake
-def _(x_NF):
-    return x_NF.new_empty(len(x_NF), x_NF.shape[1] // 2)
-
-
-@torch.library.custom_op("bertwright::geglu_backward", mutates_args=())
-def geglu_backward(d_NF: Tensor, x_NF: Tensor) -> Tensor:
-    """Return the gradient of x, [N, F]."""
-    rows, columns = x_NF.shape
-    dx_NF = torch.empty_like(x_NF)
-    if rows:
-        _geglu_backward[(rows, _blocks(columns // 2))](d_NF, x_NF, dx_NF, columns // 2, BLOCK=_COLUMNS, num_warps=4)
-    return dx_NF
-
-
-@geglu_backward.register_fake
-def _(d_NF, x_NF):
-    return torch.empty_like(x_NF)
-
-
-def _keep_inputs(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+def _keep(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
     ctx.save_for_backward(*inputs)
 
 
-def _differentiate_bias_gelu(ctx: Any, d_NF: Tensor) -> tuple[Tensor, Tensor]:
+def _differentiate(ctx: Any, d_NF: Tensor) -> tuple[Tensor, Tensor]:
     x_NF, bias_F = ctx.saved_tensors
     dx_NF, d_bias_F = bias_gelu_backward(d_NF.contiguous(), x_NF, bias_F)
     return dx_NF, d_bias_F.to(bias_F.dtype)
 
 
-def _differentiate_geglu(ctx: Any, d_NF: Tensor) -> Tensor:
-    return geglu_backward(d_NF.contiguous(), *ctx.saved_tensors)
-
-
-bias_gelu.register_autograd(_differentiate_bias_gelu, setup_context=_keep_inputs)
-geglu.register_autograd(_differentiate_geglu, setup_context=_keep_inputs)
+bias_gelu.register_autograd(_differentiate, setup_context=_keep)
 
 
 def plain_bias_gelu(x_NF: Tensor, bias_F: Tensor) -> Tensor:
     """The same in plain torch, [N, F]."""
     return gelu(x_NF + bias_F)
-
-
-def plain_geglu(x_NF: Tensor) -> Tensor:
-    """The same in plain torch, [N, F/2]."""
-    value_NF, gate_NF = x_NF.chunk(2, dim=-1)
-    return gelu(value_NF) * gate_NF
