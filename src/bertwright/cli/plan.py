@@ -179,7 +179,7 @@ def _stages(plan: Plan) -> Iterator[str]:
 
 def _sums(plan: Plan, width: int) -> Iterator[str]:
     low, high, machine = plan["low_hours"], plan["high_hours"], plan["machine"]
-    how = plan["calibrated"] or "from a table of devices, not measured (see --measure)"
+    how = plan["calibrated"] or f"{_rates(machine['device'])} (see --measure)"
     if low is None or high is None or plan["energy_kwh"] is None:
         yield from wrap("time     ", "unknown: it depends on the data, which is not on this machine", width)
         return
@@ -190,6 +190,17 @@ def _sums(plan: Plan, width: int) -> Iterator[str]:
     if plan["cost"] is not None:
         cost = f"{plan['cost']:,.2f}" if plan["cost"] >= 0.01 else "under 0.01"
         yield f"cost     {cost} {visible(machine['currency'])}, at {machine['price']:g} per machine and hour"
+
+
+def _rates(device: str) -> str:
+    """Where the speeds of a device come from."""
+    from bertwright.estimate.devices import CPU
+    from bertwright.estimate.measured_gpu import measured_gpu
+
+    if device == CPU:
+        return "from a table of devices, not measured"
+    scaled = "" if device == measured_gpu().gpu else f", scaled by the data sheet of {device}"
+    return measured_gpu().source + scaled
 
 
 def _remedies(plan: Plan, width: int) -> Iterator[str]:

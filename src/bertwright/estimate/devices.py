@@ -13,6 +13,7 @@ from typing import Any
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.resources import processor_flags
+from bertwright.estimate.measured_gpu import measured_gpu
 from bertwright.train.precision.units import AMPERE
 
 CPU = "cpu"
@@ -21,8 +22,8 @@ UNITS = {"fp32": "fp32", "tf32": "tf32", "bf32": "tf32", "bf16": "half", "fp16":
 """The kind of multiplication units used by each precision of a recipe."""
 SMALLEST = "t4"
 """Stands for unknown GPUs: the smallest GPU with tensor cores, so that forecasts are too slow rather than too fast."""
-_GPU_SHARES = {"fp32": 0.8, "tf32": 0.55, "half": 0.55}
-_CPU_SHARE = 0.9
+_CPU_SHARE, _GPU_FP32 = 0.9, 0.8
+"""Share of the peak that large products in a network reach: on a CPU, and on a GPU without tensor cores."""
 # GFLOP/s that a core reaches in large float32 products, measured on shared cores of Xeons with AMX and of EPYCs.
 _CORE_FP32 = {"amx_bf16": 62.0, "avx512_bf16": 80.0, "avx512f": 62.0, "avx2": 40.0, "": 11.0}
 # The same for bfloat16. AMX: 30 % of the 1,024 operations a cycle at 1.9 GHz of a Xeon 8480+, with which the forecast
@@ -141,8 +142,10 @@ def processor(cores: int, memory: float, isa: str = "auto") -> Device:
 
 def _gpu(name: str, row: Mapping[str, Any]) -> Device:
     major, minor = row["capability"]
-    speeds = {unit: float(row[unit]) * 1e12 for unit in _GPU_SHARES if unit in row}
-    shares = {unit: _GPU_SHARES[unit] for unit in speeds}
+    tensor_cores = measured_gpu().products_in_a_step
+    reached = {"fp32": _GPU_FP32, "tf32": tensor_cores, "half": tensor_cores}
+    speeds = {unit: float(row[unit]) * 1e12 for unit in reached if unit in row}
+    shares = {unit: reached[unit] for unit in speeds}
     giga = {key: float(row[key]) * 1e9 for key in ("memory_gb", "bandwidth", "link")}
     return Device(
         name,

@@ -9,7 +9,7 @@ wait        waiting for the slowest rank: with n ranks of the same deviation, it
 
 Launches: starting operations takes seconds that are independent of their size, and dominates the steps of small
 networks. Their constants are for one thread on an EPYC with AVX-512: passes and updates of networks 32 wide, with 1 to
-12 layers and 1 to 32 lengths, in processor seconds, the fastest of 25.
+12 layers and 1 to 32 lengths, in processor seconds, the fastest of 25. What a GPU reaches is in `measured.toml`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 
 from bertwright.estimate.devices import REACHED
 from bertwright.estimate.machine import Machine
+from bertwright.estimate.measured_gpu import measured_gpu
 from bertwright.estimate.measurement_cache import Measured
 from bertwright.estimate.work import PhaseWork
 from bertwright.model.config import NetworkConfig
@@ -30,12 +31,12 @@ from bertwright.optim.config import MuonConfig, OptimConfig
 from bertwright.recipe import Recipe
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import resolve_engine
-from bertwright.train.memory.kept_numbers import kept_numbers
+from bertwright.train.memory.kept_numbers import Kernels, kept_numbers
 from bertwright.train.memory.rank_memory import share_of
 from bertwright.train.precision.config import Bf16Config
 
 _TIMES_MOVED = 4
-"""How often each value kept for the backward pass is moved: written, read, and read again with its gradient."""
+"""How often a CPU moves each value kept for the backward pass: written, read, and read again with its gradient."""
 _WEIGHT_BYTES = 24
 """Bytes per parameter that a pass moves on a CPU: the weight twice, its gradient computed and accumulated. A GPU
 overlaps this with its products."""
@@ -93,21 +94,25 @@ def micro_batch_seconds(
     network: NetworkConfig, train: TrainConfig, work: PhaseWork, machine: Machine, sequences: float, padded: bool
 ) -> float:
     """Seconds of a forward and a backward pass over `sequences` sequences on one device."""
-    device, full = machine.device, train.graph.kind != "eager"
+    device = machine.device
+    # Of a fixed shape: rows of one sequence are padded to the full length.
+    full = train.graph.kind != "eager" and not work.phase.packing
     passes = STEP + train.checkpoint_activations
     row = float(work.phase.length) if full else work.row(sequences)
     flops = _sequence_flops(network, work, full, row if padded else 0.0)
     products = passes * sequences * flops / device.speed(train.precision.kind)
     low = isinstance(train.precision, Bf16Config) and train.precision.weights == "bf16"
     size = 2 if low or (device.gpu and train.precision.kind not in ("fp32", "tf32")) else 4
-    numbers = kept_numbers(network, round(row), padded) * network.num_hidden_layers * work.mean_length
+    kept = kept_numbers(network, round(row), padded, Kernels(fused=device.gpu))
+    numbers = kept * network.num_hidden_layers * work.mean_length
     # The logits of all entries for each masked token, and their gradients; a classifier has only a few.
     logits = 0 if not network.predicts_tokens else 2 * work.predictions * network.vocab_size
-    moved = (numbers + logits) * sequences * size * _TIMES_MOVED * passes / STEP
+    times = measured_gpu().moves if device.gpu else _TIMES_MOVED
+    moved = (numbers + logits) * sequences * size * times * passes / STEP
     moved += 0 if device.gpu else _WEIGHT_BYTES * network.parameters
     values = moved / (REACHED * device.bandwidth)
     launches = pass_launch_seconds(network, work, sequences, padded, device.gpu)
-    launches *= _COMPILED if full else 1.0
+    launches *= 1.0 if train.graph.kind == "eager" else _COMPILED
     # A GPU computes while further operations are launched; work shorter than its launches is hidden behind them.
     return max(products + values, launches) if device.gpu else products + values + launches
 
@@ -206,8 +211,6 @@ def _matrices(network: NetworkConfig) -> list[tuple[int, ...]]:
     return [matrix for name, shape in network.tensors.items() for matrix in matrices_of(name, shape, network.fused)]
 
 
-_GPU_LAYER = 150e-6
-"""Per layer, forward and backward."""
 _LAYER, _LENGTH, _PASS = 0.9e-3, 0.15e-3, 2.5e-3
 """Per layer; per distinct sequence length in the attention of each layer; and per pass for embeddings, heads and
 losses. All include forward and backward."""
@@ -221,14 +224,14 @@ _COMPILED = 0.3
 def pass_launch_seconds(network: NetworkConfig, work: PhaseWork, sequences: float, padded: bool, gpu: bool) -> float:
     """Seconds spent on starting an uncompiled forward and backward pass over `sequences` sequences."""
     if gpu:
-        return network.num_hidden_layers * _GPU_LAYER
+        return network.num_hidden_layers * measured_gpu().layer_seconds + measured_gpu().pass_seconds
     lengths = 1.0 if padded else distinct_lengths(sequences, work.mean_length, work.examples.longest)
     return network.num_hidden_layers * (_LAYER + lengths * _LENGTH) + _PASS
 
 
 def step_launch_seconds(network: NetworkConfig, gpu: bool) -> float:
-    """Seconds spent on starting the rest of a step; GPUs process many tensors per call, so theirs is 0."""
-    return 0.0 if gpu else len(network.tensors) * _TENSOR + _STEP
+    """Seconds spent on starting the rest of a step; on a GPU one call is for many tensors."""
+    return measured_gpu().step_seconds if gpu else len(network.tensors) * _TENSOR + _STEP
 
 
 def distinct_lengths(sequences: float, mean: float, longest: int) -> float:

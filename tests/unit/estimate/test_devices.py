@@ -11,16 +11,16 @@ from bertwright.estimate.work import UNKNOWN_MEMORY
 
 def test_a_gpu_has_the_numbers_of_its_data_sheet() -> None:
     """NVIDIA H100 SXM: 80 GB at 3.35 TB/s, NVLink 450 GB/s in one direction, 700 W; dense tensor operations, of which a
-    network reaches 55 % in half precision (80 % without tensor cores)."""
+    network reaches 74 % with tensor cores, as measured, and 80 % without."""
     h100 = find_gpu("h100")
     assert (h100.memory, h100.bandwidth, h100.link, h100.watts) == (80e9, 3350e9, 450e9, 700)
     assert h100.gpu and h100.capability == (9, 0)
     for precision, tera, share in (
         ("fp32", 67, 0.8),
-        ("tf32", 495, 0.55),
-        ("bf32", 495, 0.55),
-        ("bf16", 989, 0.55),
-        ("fp16", 989, 0.55),
+        ("tf32", 495, 0.74),
+        ("bf32", 495, 0.74),
+        ("bf16", 989, 0.74),
+        ("fp16", 989, 0.74),
     ):
         assert h100.has(precision) and h100.speed(precision) == pytest.approx(tera * 1e12 * share, rel=2e-3), precision
 

@@ -37,17 +37,15 @@ def test_distinct_lengths_of_padded_and_packed_passes(load: Load, work: PhaseWor
 def test_each_layer_costs_its_own(load: Load, work: PhaseWork) -> None:
     one = load().network()
     four = one.model_copy(update={"num_hidden_layers": 4})
-    for gpu, layer in ((False, 0.9e-3 + 0.15e-3), (True, 150e-6)):
+    for gpu, layer in ((False, 0.9e-3 + 0.15e-3), (True, 1e-3)):
         more = pass_launch_seconds(four, work, 8, True, gpu) - pass_launch_seconds(one, work, 8, True, gpu)
         assert more == pytest.approx(3 * layer)
 
 
 def test_a_gpu_is_given_its_layers_whatever_the_lengths(load: Load, work: PhaseWork) -> None:
     network = load().network()
-    assert {pass_launch_seconds(network, work, n, padded, gpu=True) for n in (1, 64) for padded in (True, False)} == {
-        150e-6
-    }
-    assert step_launch_seconds(network, gpu=True) == 0
+    found = {pass_launch_seconds(network, work, n, padded, gpu=True) for n in (1, 64) for padded in (True, False)}
+    assert found == {1e-3 + 8e-3} and step_launch_seconds(network, gpu=True) == 4e-3
 
 
 def test_after_the_passes_every_tensor_is_updated(load: Load) -> None:

@@ -79,6 +79,12 @@ def test_a_padded_batch_multiplies_the_pairs_of_the_rectangle(load: Load) -> Non
     assert passes(recipe, device, padded=True) == passes(recipe, device), "sequences that are all alike"
 
 
+def test_packed_rows_compute_no_padding(load: Load) -> None:
+    packed = "train.phases.0.packing=true"
+    device = replace(GPU, bandwidth=1e30, speeds={"fp32": 1.0})
+    assert passes(load(packed, "train.graph=compiled"), device) == passes(load(packed), device)
+
+
 def test_a_graph_of_fixed_shapes_computes_full_lengths(load: Load) -> None:
     eager, compiled = load(), load("train.graph=compiled")
     device = replace(GPU, bandwidth=1e30, speeds={"fp32": 1.0})
@@ -91,13 +97,15 @@ def moved(recipe: Recipe, device: Device, **keys: Any) -> float:
     return 0.8 * passes(recipe, replace(device, bandwidth=1.0, speeds={"fp32": 1e30, "half": 1e30}), **keys)
 
 
-def test_what_is_kept_for_the_backward_pass_is_moved_four_times(load: Load) -> None:
-    """Kept per token of a BERT layer without dropout: twice the inner and 9 times the hidden width, and for each
+def test_what_is_kept_for_the_backward_pass_is_moved_several_times(load: Load) -> None:
+    """Four times by a processor, and by a GPU 7.4 times, as measured.
+
+    Kept per token of a BERT layer without dropout: twice the inner and 9 times the hidden width, and for each
     prediction two rows of logits. Weights are moved, too, on a processor: 24 bytes for each parameter."""
     recipe = load("model.dropout=0", "model.attention_dropout=0")
     network = recipe.network()
     kept = (2 * 16 + 9 * 8) * 12 + 2 * work(recipe).predictions * network.vocab_size
-    assert moved(recipe, GPU) == pytest.approx(4 * 4 * 4 * kept)
+    assert moved(recipe, GPU) == pytest.approx(7.4 * 4 * 4 * kept)
     assert moved(recipe, CPU) == pytest.approx(4 * 4 * 4 * kept + 24 * network.parameters, rel=1e-3)
     half = load("model.dropout=0", "model.attention_dropout=0", "train.precision=fp16")
     assert moved(half, GPU) == pytest.approx(moved(recipe, GPU) / 2)
@@ -118,24 +126,24 @@ def test_a_processor_keeps_float32_but_of_weights_in_bfloat16(load: Load) -> Non
 def test_only_a_gpu_hides_launches_behind_work(load: Load) -> None:
     recipe = load()
     fast = {"bandwidth": 1e30, "speeds": {"fp32": 1e30}}
-    assert passes(recipe, replace(GPU, **fast)) == pytest.approx(150e-6)
-    assert passes(load("train.graph=compiled"), replace(GPU, **fast)) == pytest.approx(0.3 * 150e-6)
+    assert passes(recipe, replace(GPU, **fast)) == pytest.approx(9e-3)
+    assert passes(load("train.graph=compiled"), replace(GPU, **fast)) == pytest.approx(0.3 * 9e-3)
     slow = {"bandwidth": 1e30, "speeds": {"fp32": 1e3}}
     gpu, cpu = (passes(recipe, replace(device, **slow)) for device in (GPU, CPU))
     assert cpu - gpu == pytest.approx(passes(recipe, replace(CPU, **fast)), rel=1e-2)
 
 
 def test_the_update_moves_the_ranks_share_of_the_state(load: Load) -> None:
-    """44 bytes for each parameter at 0.8 of the bandwidth."""
+    """44 bytes for each parameter at 0.8 of the bandwidth, and 4 ms to start it."""
     recipe, shared = load(), load("train.engine=zero")
     whole = 44 * recipe.network().parameters / (0.8 * 1e9)
     both = machine(each=2)
     for given, there, parts in ((recipe, machine(), 1), (recipe, both, 1), (shared, both, 2), (shared, machine(), 1)):
         found = step_time(given, work(given), there, False)
-        assert found.update == pytest.approx(whole / parts)
+        assert found.update == pytest.approx(whole / parts + 4e-3)
     for engine in ("fsdp", "deepspeed"):
         given = load(f"train.engine={engine}")
-        assert step_time(given, work(given), both, False).update == pytest.approx(whole / 2)
+        assert step_time(given, work(given), both, False).update == pytest.approx(whole / 2 + 4e-3)
 
 
 def test_a_measurement_replaces_passes_and_update(load: Load) -> None:

@@ -110,9 +110,9 @@ def predictions_of(network: NetworkConfig, phase: PhaseConfig, read: Pass) -> fl
     return phase.masking.most(phase.length) * read.tokens / phase.length
 
 
-def kept_numbers(network: NetworkConfig, length: int, padded: bool) -> float:
+def kept_numbers(network: NetworkConfig, length: int, padded: bool, kernels: Kernels = OF_A_CPU) -> float:
     """Return the numbers per token that a layer keeps for the backward pass, for sequences of equal `length`."""
-    return layer_numbers(network, Pass.full(1, length), padded) / length
+    return layer_numbers(network, Pass.full(1, length), padded, kernels) / length
 
 
 def layer_numbers(network: NetworkConfig, read: Pass, padded: bool, kernels: Kernels = OF_A_CPU) -> float:
