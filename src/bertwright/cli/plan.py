@@ -74,9 +74,8 @@ def _measure(recipe: Recipe, folder: Path, machine: Machine) -> None:
     from bertwright.pipeline.lineage import matching_artifacts
     from bertwright.plan.plan import planned_works
 
-    path = store_measurements(
-        measure(recipe, planned_works(recipe, matching_artifacts(recipe, folder), machine), machine.ranks)
-    )
+    planned = planned_works(recipe, matching_artifacts(recipe, folder), machine)
+    path = store_measurements(measure(*planned, machine.ranks))
     print(f"measured; saved in {path}", file=sys.stderr)
 
 

@@ -108,7 +108,7 @@ def unsupported_by_graph(train: TrainConfig, model: ModelConfig) -> Iterator[Mis
 def _unsupported_by_onnx(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
     """Yield what ONNX Runtime does not support, in its last release that trains."""
     graph = "train.graph=ortmodule"
-    if train.precision.kind != "fp32":
+    if train.precision.kind not in ("auto", "fp32"):
         text = f"{train.precision.kind} is available only in torch, but {graph} computes in float32"
         yield "train.precision", f"{text}; set train.precision=fp32, or train.graph=eager"
     if train.attention in ("varlen", "triton"):

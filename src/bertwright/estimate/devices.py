@@ -14,7 +14,7 @@ from typing import Any
 from bertwright.core.errors import RecipeError
 from bertwright.core.resources import processor_flags
 from bertwright.estimate.measured_gpu import measured_gpu
-from bertwright.train.precision.units import AMPERE
+from bertwright.train.precision.units import AMPERE, core_speed
 
 CPU = "cpu"
 """The device name of this machine's processor."""
@@ -24,10 +24,9 @@ SMALLEST = "t4"
 """Stands for unknown GPUs: the smallest GPU with tensor cores, so that forecasts are too slow rather than too fast."""
 _CPU_SHARE, _GPU_FP32 = 0.9, 0.8
 """Share of the peak that large products in a network reach: on a CPU, and on a GPU without tensor cores."""
-# GFLOP/s that a core reaches in large float32 products, measured on shared cores of Xeons with AMX and of EPYCs.
-_CORE_FP32 = {"amx_bf16": 62.0, "avx512_bf16": 80.0, "avx512f": 62.0, "avx2": 40.0, "": 11.0}
-# The same for bfloat16. AMX: 30 % of the 1,024 operations a cycle at 1.9 GHz of a Xeon 8480+, with which the forecast
-# meets its result in MLPerf Training 2.1 (tests/fidelity/test_forecasts.py).
+# GFLOP/s that a core reaches in large bfloat16 products, as `core_speed` for float32. AMX: 30 % of the 1,024 operations
+# a cycle at 1.9 GHz of a Xeon 8480+, with which the forecast meets its result in MLPerf Training 2.1
+# (tests/fidelity/test_forecasts.py).
 _CORE_HALF = {"amx_bf16": 600.0, "avx512_bf16": 190.0, "bf16": 55.0}
 _CORE_EMULATED = 2.1
 """The same on a core with neither AVX-512 nor units for bfloat16, where torch multiplies number by number."""
@@ -121,13 +120,12 @@ def processor(cores: int, memory: float, isa: str = "auto") -> Device:
     """A processor with the given number of training cores, bytes of memory and best instruction set (a value of
     `train.cpu_isa`); `auto`: that of this machine."""
     flags = processor_flags() if isa == "auto" else _FLAGS[isa]
-    # Both tables begin with the fastest instructions, and the first that the processor has count.
-    fp32 = next(speed for flag, speed in _CORE_FP32.items() if not flag or flag in flags)
+    # All tables begin with the fastest instructions, and the first that the processor has count.
     halves = [speed for flag, speed in _CORE_HALF.items() if flag in flags]
     together = next(speed for flag, speed in _SOCKET_BANDWIDTH.items() if not flag or flag in flags)
     # oneDNN converts to float32 with AVX-512.
     emulated = 0.0 if halves or "avx512f" in flags else _CORE_EMULATED
-    speeds = {"fp32": fp32, **({"half": halves[0], "tf32": halves[0] / 2} if halves else {})}
+    speeds = {"fp32": core_speed(flags) / 1e9, **({"half": halves[0], "tf32": halves[0] / 2} if halves else {})}
     return Device(
         CPU,
         memory,

@@ -11,6 +11,7 @@ from bertwright.recipe import Recipe
 from bertwright.train.memory.held_tensors import held_bytes
 from bertwright.train.memory.kept_numbers import HELDOUT_MICRO_BATCH, Pass, scoring_bytes
 from bertwright.train.memory.rank_memory import PROGRAM_BYTES, computing_of, pass_bytes, share_of, training_bytes
+from bertwright.train.precision.config import AutoPrecisionConfig, Bf16Config, Fp32Config, PrecisionConfig
 from bertwright.train.settings.phase_config import PhaseConfig
 
 _DRAWN = 32
@@ -42,7 +43,20 @@ class Memory:
 
 
 def memory_of(recipe: Recipe, work: PhaseWork, ranks: int, gpu: bool) -> Memory:
-    """Memory that each of `ranks` ranks holds in the phase of `work`."""
+    """Memory that each of `ranks` ranks holds in the phase of `work`; where a CPU may train in one of two precisions
+    (`train.precision = auto`), in the one that takes more."""
+    if gpu or not isinstance(recipe.train.precision, AutoPrecisionConfig):
+        return _memory_of(recipe, work, ranks, gpu)
+    either = (with_precision(recipe, precision) for precision in (Fp32Config(), Bf16Config()))
+    return max((_memory_of(each, work, ranks, gpu) for each in either), key=lambda memory: memory.total)
+
+
+def with_precision(recipe: Recipe, precision: PrecisionConfig) -> Recipe:
+    """Return the recipe with another precision."""
+    return recipe.model_copy(update={"train": recipe.train.model_copy(update={"precision": precision})})
+
+
+def _memory_of(recipe: Recipe, work: PhaseWork, ranks: int, gpu: bool) -> Memory:
     network, computing = recipe.network(), computing_of(recipe.train, recipe.optim, ranks, gpu)
     share = share_of(work.phase, ranks)
     given = work.phase.micro_batch

@@ -232,10 +232,6 @@ def _train(request: Request, size: str) -> list[Line]:
     # Drafted for a processor, but where it runs there may be a GPU, which the default would use.
     if request.answers.machine.strip().lower() != "here" and not device.gpu:
         lines.append(("device", '"cpu"', ""))
-    if device.gpu and device.has("bf16"):
-        lines.append(("precision", '"bf16"', f"several times faster than fp32 on a {device.name.upper()}"))
-        if request.best:
-            lines.append(("attention", '"varlen"', "FlashAttention, without padding"))
-    elif device.gpu and device.has("fp16"):
-        lines.append(("precision", '"fp16"', f"no bf16 units on a {device.name.upper()}"))
+    if device.gpu and device.has("bf16") and request.best:
+        lines.append(("attention", '"varlen"', "FlashAttention, without padding"))
     return lines

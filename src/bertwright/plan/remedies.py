@@ -72,7 +72,7 @@ def with_keys(recipe: Recipe, keys: Sequence[str]) -> Recipe | None:
 def _candidates(recipe: Recipe, machine: Machine) -> Iterator[Keys]:
     """Keys to try, first alone and then together; the first candidate, without keys, stands for smaller
     micro-batches."""
-    half = machine.device.has("bf16") and recipe.train.precision.kind in ("fp32", "tf32", "bf16")
+    half = machine.device.has("bf16") and recipe.train.precision.kind in ("auto", "fp32", "tf32", "bf16")
     single: list[Keys] = [(_CHECKPOINT,)]
     single += [(_HALF,)] if half else []
     single += [(f"train.engine={kind}",) for kind in ("zero", "fsdp") if machine.ranks > 1]

@@ -146,9 +146,11 @@ def _starts(sessions: Sequence[Mapping[str, Any]]) -> Content:
             session["device"],
             session["machine"],
             session["torch"],
+            session.get("precision", ""),
+            session.get("precision_reason", ""),
         )
         for session in sessions
     ]
     times = f"{len(rows):,} times" if len(rows) > 1 else "once"
-    head = ("from step", "ranks", "threads", "device", "processor", "torch")
+    head = ("from step", "ranks", "threads", "device", "processor", "torch", "precision", "why")
     return p(f"Training was started {times}."), table(head, rows)

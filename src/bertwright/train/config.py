@@ -18,7 +18,7 @@ from bertwright.train.engine.config import AutoConfig, EngineConfig
 from bertwright.train.graph.config import EagerConfig, GraphConfig
 from bertwright.train.machine.config import NoNoticeConfig, SpotNoticeConfig
 from bertwright.train.monitor.observers.config import Observers
-from bertwright.train.precision.config import Fp32Config, PrecisionConfig
+from bertwright.train.precision.config import AutoPrecisionConfig, PrecisionConfig
 from bertwright.train.settings.phase_config import PhaseConfig
 
 VERSION = 10
@@ -161,10 +161,11 @@ class TrainConfig(Section):
     each rank holds other parts of the weights."""
     guard: GuardConfig = GuardConfig()
     """How to handle gradients and losses that are not finite, or far above earlier ones."""
-    precision: PrecisionConfig = runtime_only(Fp32Config())
+    precision: PrecisionConfig = runtime_only(AutoPrecisionConfig())
     """Numeric precision of the network: `fp32`, `tf32` (GPU), `bf32` (CPU with AMX), `bf16` (GPU, or CPU with AMX or
-    AVX512-BF16) or `fp16` (GPU). Give a name, or a section if the precision has keys. The weights that the optimizer
-    updates, and checkpoints, are float32."""
+    AVX512-BF16), `fp16` (GPU), or `auto`: on a GPU `bf16` where it has units for it, else `fp16`; on a CPU `bf16` if
+    that is measured to be at least 1.2 times as fast as `fp32`. Give a name, or a section if the precision has keys.
+    The weights that the optimizer updates, and checkpoints, are float32."""
     averaging: AveragingConfig = NoAveragingConfig()
     """Average of the weights that is compared with the last weights at the end: `none`, `ema` or `last`; by default the
     better of the two becomes the finished model (`keep`). Give a name, or a section if the average has keys. Training

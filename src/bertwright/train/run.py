@@ -64,7 +64,7 @@ def run(
         handle_finished(job, context.log)
         return done
     task_of(job.config.objective).check(job.network, [phase.length for phase in job.config.phases], inputs.vocab)
-    with training_environment(job, context.log) as (ranks, requests):
+    with training_environment(job, context.log) as (job, ranks, requests):
         log = context.log if ranks.first else SILENT
         job, trainee, state = build(job, ranks, log)
         if ranks.first:

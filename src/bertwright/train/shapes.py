@@ -54,6 +54,8 @@ class Start(TypedDict):
     engine: NotRequired[Text]
     graph: NotRequired[Text]
     precision: NotRequired[Text]
+    precision_reason: NotRequired[Text]
+    bf16_speedup: NotRequired[Number]
     weights: NotRequired[Text]
     deterministic: NotRequired[Flag]
     hours: NotRequired[list[Number | None]]

@@ -39,7 +39,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_was_measured_comes_before_the_table(load: Load, tmp_path: Path, cache: Path) -> None:
     recipe, out = load(), tmp_path / "run"
     machine = this_machine(recipe)
-    found = measure(recipe, planned_works(recipe, matching_artifacts(recipe, out), machine), machine.ranks, seconds=0.0)
+    found = measure(*planned_works(recipe, matching_artifacts(recipe, out), machine), machine.ranks, seconds=0.0)
     (key, measured), *others = found.items()
     assert not others and measured.micro_batch > 0 and measured.update >= 0
     store_measurements({key: Measured(2.0, 1.0, "2026-01-02")})
@@ -62,14 +62,14 @@ def test_what_was_measured_comes_before_the_table(load: Load, tmp_path: Path, ca
 @each_row("kind", ["span", "choice"])
 def test_labels_of_every_head_can_be_measured(kind: str, tmp_path: Path) -> None:
     recipe = answering(tmp_path, "bert", False, 1) if kind == "span" else choosing(tmp_path, "bert", 1)
-    works = planned_works(recipe, matching_artifacts(recipe, tmp_path / "run"), this_machine(recipe))
+    _, works = planned_works(recipe, matching_artifacts(recipe, tmp_path / "run"), this_machine(recipe))
     (found,) = measure(recipe, works, 1, seconds=0.0).values()
     assert found.micro_batch > 0
 
 
 def measured(recipe: Recipe) -> Measured:
     machine = this_machine(recipe)
-    (found,) = measure(recipe, planned_works(recipe, {}, machine), machine.ranks, seconds=0.0).values()
+    (found,) = measure(*planned_works(recipe, {}, machine), machine.ranks, seconds=0.0).values()
     return found
 
 

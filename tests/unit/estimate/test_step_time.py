@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,12 @@ from bertwright.model.flops import forward_flops
 Load = Callable[..., Recipe]
 GPU = Device("gpu", 80e9, {"fp32": 1e12, "half": 4e12}, {"fp32": 1.0, "half": 0.5}, 1e9, 2e9, 100.0)
 CPU = replace(GPU, name="cpu")
+
+
+@pytest.fixture
+def load(small_recipe: Path) -> Load:
+    """The small recipe in float32, with overrides."""
+    return lambda *overrides: Recipe.load(small_recipe, ["train.precision=fp32", *overrides])
 
 
 def machine(device: Device = GPU, each: int = 1, nodes: int = 1, cores: int = 4, **changes: Any) -> Machine:

@@ -65,7 +65,7 @@ def test_batches_are_32_bytes_a_token(gpu: bool, sequences: int, load: Load) -> 
 
 
 def test_weights_gradients_and_averages_are_float32(load: Load) -> None:
-    plain, averaged = load(), load("train.averaging=ema")
+    plain, averaged = load("train.precision=fp32"), load("train.precision=fp32", "train.averaging=ema")
     work = phase_work(plain, 0, read_data(plain, {}))
     parameters = plain.network().parameters
     first, second = (memory_of(recipe, work, 1, True) for recipe in (plain, averaged))

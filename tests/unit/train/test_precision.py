@@ -206,7 +206,7 @@ def test_updates_are_counted_from_the_last_change_or_overflow(finite: str, expec
 def test_what_the_machine_cannot_do_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RecipeError, match=r"tf32, but a CPU has no tensor cores .* Set train\.precision"):
         build_precision(Tf32Config(), CPU)
-    monkeypatch.setattr(precisions, "_has_bf16", lambda: False)
+    monkeypatch.setattr(precisions, "has_bf16", lambda: False)
     with pytest.raises(RecipeError, match=r"bf16, but this CPU has no unit .* ten times .*allow_slow=true"):
         build_precision(Bf16Config(), CPU)
     build_precision(Bf16Config(allow_slow=True), CPU)
@@ -273,6 +273,6 @@ def test_a_scale_that_no_growth_would_reach_is_refused() -> None:
 
 def test_what_a_precision_does_not_need_is_not_asked_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     """An older torch, as ONNX Runtime's, cannot tell its units."""
-    monkeypatch.setattr(precisions, "_has_bf16", None)
+    monkeypatch.setattr(precisions, "has_bf16", None)
     monkeypatch.setattr(precisions, "_rounds_factors", None)
     assert build_precision(Fp32Config(), torch.device("cpu")).weights is None

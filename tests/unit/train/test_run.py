@@ -79,7 +79,7 @@ def metric_lines(folder: Path) -> list[dict[str, Any]]:
 
 SESSION = {
     "from_step", "ranks", "threads", "micro_batches", "attention", "engine", "precision", "device", "machine", "torch",
-    "weights", "deterministic", "graph", "waiting", "isa",
+    "weights", "deterministic", "graph", "waiting", "isa", "precision_reason",
 }  # fmt: skip
 
 

@@ -16,8 +16,8 @@ from bertwright.recipe import Recipe
 from bertwright.train.averaging.config import LastConfig
 from bertwright.train.graph.config import CompiledConfig, GraphConfig, OrtModuleConfig
 from bertwright.train.machine.cpu_isa import lacking
-from bertwright.train.precision.config import Bf16Config, Bf32Config, Fp32Config
-from bertwright.train.precision.units import Units, refusal
+from bertwright.train.precision.config import AutoPrecisionConfig, Bf16Config, Bf32Config, Fp32Config
+from bertwright.train.precision.units import SPEEDUP, Units, of_gpu, refusal
 from bertwright.train.settings.unreachable_settings import known_ends, partly_reached_settings
 
 
@@ -73,6 +73,10 @@ def precision(recipe: Recipe, stages: Sequence[str], at: OtherMachine | None = N
         return
     has = None if not on_gpu else machine_facts.gpu_capability() if at is None else at.capability
     on_processor = () if on_gpu else machine_facts.bf16_units()
+    if isinstance(wanted, AutoPrecisionConfig):
+        chosen = of_gpu(has, recipe.train.engine.kind) if on_gpu else None
+        yield ok(key, f"{chosen.config.kind}: {chosen.reason}" if chosen else _auto_on_a_cpu(recipe, on_processor, at))
+        return
     # For bf32, AVX512-BF16 does not suffice: oneDNN rounds factors of float32 products only with AMX, or on ARM.
     units = Units(on_gpu, has, bool(on_processor), bool(set(on_processor) - {"avx512_bf16"}))
     if refused := refusal(wanted, units):
@@ -85,6 +89,16 @@ def precision(recipe: Recipe, stages: Sequence[str], at: OtherMachine | None = N
         yield ok(key, f"{wanted.kind}, on a GPU of compute capability {has[0]}.{has[1]}")
     elif not on_gpu and isinstance(wanted, (Bf16Config, Bf32Config)):
         yield ok(key, f"{wanted.kind}, by {', '.join(on_processor) or 'software'}")
+
+
+def _auto_on_a_cpu(recipe: Recipe, units: Sequence[str], at: OtherMachine | None) -> str:
+    """Return what `auto` may choose on a CPU."""
+    if recipe.train.graph.kind == "ortmodule":
+        return "fp32: ONNX Runtime computes in float32"
+    if recipe.train.cpu_isa in ("avx2", "avx512") or (at is None and not units):
+        return "fp32: no units for bfloat16"
+    by = f", by {', '.join(units)}" if at is None else ""
+    return f"bf16{by}, if the first start measures that it is {SPEEDUP:g} times as fast as fp32; else fp32"
 
 
 def instructions(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:

@@ -142,6 +142,12 @@ def newest_valid(folder: Path, log: Log) -> Artifact | None:
     return None
 
 
+def newest_state(folder: Path) -> State | None:
+    """Return the state in the newest checkpoint whose state file is readable, without verifying its tensors; None if
+    there is no checkpoint."""
+    return next(reversed(_states(sorted(folder.glob("step-*"))).values()), None)
+
+
 def newest_healthy(folder: Path, log: Log) -> Artifact | None:
     """Return the newest valid checkpoint that is `_is_healthy`, or None; log each damaged one that is skipped."""
     for path in sorted(folder.glob("step-*"), reverse=True):

@@ -75,7 +75,7 @@ def computing_of(config: TrainConfig, optim: OptimConfig, ranks: int, gpu: bool)
     saved = 12 + 4 * averaged_copies(config.averaging) if copied else 0
     # `sequences` computes attention step by step, and so does what is exported to ONNX Runtime.
     fused = gpu and kernel != "sequences" and config.graph.kind != "ortmodule"
-    narrow = config.precision.kind in ("fp16", "bf16")
+    narrow = config.precision.kind in ("fp16", "bf16") or (gpu and config.precision.kind == "auto")
     return Computing(
         sharing,
         kernel == "padded",

@@ -9,6 +9,16 @@ from pydantic import BeforeValidator, Field, model_validator
 from bertwright.core.config import Section, by_kind
 
 
+class AutoPrecisionConfig(Section):
+    """The fastest precision in which training works well, chosen at the start and kept when training resumes. On a GPU:
+    bf16 where it has units for it, else fp16, else fp32. On a CPU with units for bf16: whichever of fp32 and bf16 is
+    measured to be faster in the training's own passes, bf16 if it is at least 1.2 times as fast; without such units, or
+    if training takes only minutes, fp32."""
+
+    kind: Literal["auto"] = "auto"
+    """Selects this precision."""
+
+
 class Fp32Config(Section):
     """Everything in float32."""
 
@@ -87,7 +97,7 @@ def _not_intels_mode(value: Any) -> Any:
 
 
 PrecisionConfig = Annotated[
-    Fp32Config | Tf32Config | Bf32Config | Bf16Config | Fp16Config,
+    AutoPrecisionConfig | Fp32Config | Tf32Config | Bf32Config | Bf16Config | Fp16Config,
     Field(discriminator="kind"),
     BeforeValidator(by_kind),
     BeforeValidator(_not_intels_mode),  # runs first

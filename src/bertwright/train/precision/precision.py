@@ -70,22 +70,22 @@ class Precision:
 
 def build_precision(config: PrecisionConfig, device: torch.device) -> Precision:
     """Return the precision of `config` on `device`; raise `RecipeError` if the device has no units for it."""
-    if refused := refusal(config, _units(config, device)):
+    if refused := refusal(config, units_for(config, device)):
         raise RecipeError(f"train.precision = {config.kind}, but {refused.reason}. {refused.remedy}")
     return Precision(config, device)
 
 
-def _units(config: PrecisionConfig, device: torch.device) -> Units:
+def units_for(config: PrecisionConfig, device: torch.device) -> Units:
     """Return the multiplication units of the device, as far as they matter for `config`."""
     if device.type == "cuda":
         # Capability numbers of AMD GPUs have another meaning.
         return Units(gpu=True, capability=None if torch.version.hip else torch.cuda.get_device_capability(device))
     # Each is checked only if needed: torch 2.3, with which ONNX Runtime trains, cannot report the first.
-    bf16 = isinstance(config, (Bf16Config, Fp16Config)) and _has_bf16()
+    bf16 = isinstance(config, (Bf16Config, Fp16Config)) and has_bf16()
     return Units(bf16=bf16, rounds=isinstance(config, Bf32Config) and _rounds_factors())
 
 
-def _has_bf16() -> bool:
+def has_bf16() -> bool:
     """Whether this processor has instructions for bfloat16 products."""
     if hasattr(torch.cpu, "get_capabilities"):  # from torch 2.12 on; the only one that covers ARM
         has = torch.cpu.get_capabilities()

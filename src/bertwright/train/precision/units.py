@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bertwright.train.precision.config import Bf16Config, Bf32Config, Fp16Config, PrecisionConfig, Tf32Config
+from bertwright.train.precision.config import (
+    Bf16Config,
+    Bf32Config,
+    Fp16Config,
+    Fp32Config,
+    PrecisionConfig,
+    Tf32Config,
+)
 
-AMPERE = (8, 0)
-"""Lowest compute capability of NVIDIA GPUs with units for bf16 and tf32."""
+VOLTA, AMPERE = (7, 0), (8, 0)
+"""Lowest compute capabilities of NVIDIA GPUs with units for fp16, and for bf16 and tf32."""
+CORE_FP32 = {"amx_bf16": 62.0, "avx512_bf16": 80.0, "avx512f": 62.0, "avx2": 40.0, "": 11.0}
+"""GFLOP/s that a core reaches in large float32 products, by its best instructions (the first that it has), measured on
+shared cores of Xeons with AMX and of EPYCs."""
+SHORT = 300.0
+"""Seconds of float32 products, at the speeds of that table, below which `auto` is fp32 on a CPU without measuring."""
+SPEEDUP = 1.2
+"""How many times as fast as in fp32 a pass on a CPU must be for `auto` to choose bf16."""
 _ALL_THE_SAME = "or train.precision.allow_slow=true to train with it anyway."
 
 
@@ -39,6 +54,31 @@ def refusal(config: PrecisionConfig, units: Units) -> Refusal | None:
     """Return why a device with these units cannot compute in this precision, or would take many times as long without
     the recipe allowing it; None if it can."""
     return _of_gpu(config, units.capability) if units.gpu else _of_processor(config, units)
+
+
+class Choice(NamedTuple):
+    """What `train.precision = auto` means on a device."""
+
+    config: PrecisionConfig
+    reason: str
+    """Completes the sentence "precision bf16:"."""
+
+
+def of_gpu(capability: tuple[int, int] | None, engine: str) -> Choice:
+    """Return what `auto` means on a GPU of this compute capability (None if unknown) with this kind of engine."""
+    gpu = f"this GPU has compute capability {capability[0]}.{capability[1]}" if capability else "this is a GPU"
+    if capability is None or capability >= AMPERE:
+        return Choice(Bf16Config(), gpu)
+    if capability < VOLTA:
+        return Choice(Fp32Config(), f"{gpu}, and units for fp16 need at least 7.0 (NVIDIA Volta)")
+    if engine == "deepspeed":  # whose network in fp16 has weights in fp16, which cannot be averaged
+        return Choice(Fp32Config(), f"{gpu}, without bf16, and in fp16 DeepSpeed rounds the weights, too")
+    return Choice(Fp16Config(), f"{gpu}, and units for bf16 need at least 8.0 (NVIDIA Ampere)")
+
+
+def core_speed(flags: Collection[str]) -> float:
+    """Return the operations per second that a core with these instruction sets reaches in large float32 products."""
+    return 1e9 * next(speed for flag, speed in CORE_FP32.items() if not flag or flag in flags)
 
 
 def _of_gpu(config: PrecisionConfig, has: tuple[int, int] | None) -> Refusal | None:

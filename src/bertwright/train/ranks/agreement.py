@@ -118,16 +118,21 @@ def _alike(ranks: Ranks, value: str) -> bool:
     return ranks.world == 1 or len(set(ranks.each(rng.key(value) >> 1))) == 1
 
 
+def text_of(ranks: Ranks, text: str, owner: int = 0) -> str:
+    """Return the text of rank `owner`, which is not empty. All ranks must call this together."""
+    if ranks.rank == owner:
+        letters = torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
+        (size,) = ranks.all_reduce_async([len(letters)]).result()
+    else:
+        (size,) = ranks.all_reduce_async([0]).result()
+        letters = torch.zeros(size, dtype=torch.uint8)
+    ranks.send([letters], owner)
+    return letters.numpy().tobytes().decode()
+
+
 def _texts(ranks: Ranks, text: str) -> list[str]:
     """Return the text of each rank, in rank order."""
-    own, found = text.encode(), []
-    for rank, size in enumerate(ranks.each(len(own))):
-        letters = torch.zeros(size, dtype=torch.uint8)
-        if rank == ranks.rank:
-            letters = torch.frombuffer(bytearray(own), dtype=torch.uint8)
-        ranks.send([letters], rank)
-        found.append(letters.numpy().tobytes().decode())
-    return found
+    return [text_of(ranks, text, rank) for rank in range(ranks.world)]
 
 
 PACKAGE = Path(__file__).parents[2]

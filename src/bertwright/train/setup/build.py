@@ -61,7 +61,7 @@ def build(job: TrainJob, ranks: Ranks, log: Log) -> tuple[TrainJob, Trainee, Sta
 
         job = replace(job, phases=size_phases(job, state, device, ranks, log))
     record = session_record(state, device, network.kernel, ranks, job.config, job.phases)
-    record |= {"init": start.init} if start.init else {}
+    record |= {**job.precision_choice} | ({"init": start.init} if start.init else {})
     if plugins := packages_of({"optim": job.optim, "train": job.config}):
         record |= {"plugins": plugins}
     return (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.config import Identity
@@ -47,6 +47,9 @@ class TrainJob:
     """Called on rank 0 with the path of each new checkpoint."""
     step_bands: Bands = ()
     """Expected seconds of a step of each phase."""
+    precision_choice: Mapping[str, Any] = field(default_factory=dict)
+    """How `train.precision = auto` was resolved, as the record of this start says it; empty if the recipe names a
+    precision."""
 
     def mirrored_training(self, prune: bool) -> MirroredTraining:
         """Return what is copied to the recipe's mirror, and whether checkpoints that are not kept here are removed

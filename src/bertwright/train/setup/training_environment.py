@@ -16,6 +16,7 @@ from bertwright.model.device import Products, resolve_device, torch_settings
 from bertwright.train.checkpoints import checkpoint as checkpoints
 from bertwright.train.config import TrainConfig
 from bertwright.train.machine.stop_requests import StopRequests, watch_stop_requests
+from bertwright.train.precision.config import AutoPrecisionConfig
 from bertwright.train.ranks.agreement import assert_same_training
 from bertwright.train.ranks.process_group import process_group
 from bertwright.train.ranks.ranks import Ranks
@@ -25,8 +26,9 @@ from bertwright.transfer.parts import CHECKPOINTS
 
 
 @contextmanager
-def training_environment(job: TrainJob, log: Log) -> Iterator[tuple[Ranks, StopRequests]]:
-    """Yield the ranks of this start and the external requests to it, for the duration of the block.
+def training_environment(job: TrainJob, log: Log) -> Iterator[tuple[TrainJob, Ranks, StopRequests]]:
+    """Yield the job with its precision resolved, the ranks of this start and the external requests to it, for the
+    duration of the block.
 
     Raises `ArtifactError` if the folder has checkpoints of other settings or other ranks train something else, and
     `Interrupted` if a signal arrived so late that training is finished.
@@ -34,7 +36,6 @@ def training_environment(job: TrainJob, log: Log) -> Iterator[tuple[Ranks, StopR
     config, out = job.config, job.out
     gpus = resolve_device(config.device).type == "cuda"
     with (
-        torch_set_for(config),
         process_group(config.start_timeout, config.timeout, config.hang_timeout, gpus) as ranks,
         watch_stop_requests(config.spot_notice, log) as requests,
     ):
@@ -49,7 +50,13 @@ def training_environment(job: TrainJob, log: Log) -> Iterator[tuple[Ranks, StopR
                     restore(job.mirrored_training(prune=False), log)
         # Ranks on machines with other files or recipes would draw other batches, and nothing later would notice.
         assert_same_training(ranks, job)
-        yield ranks, requests
+        if isinstance(config.precision, AutoPrecisionConfig):
+            from bertwright.train.setup.choose_precision import resolve_precision
+
+            job = resolve_precision(job, training_device(config.device), ranks, log)
+        # Not before the precision is known: in a process, oneDNN decides only once whether it keeps kernels.
+        with torch_set_for(job.config):
+            yield job, ranks, requests
         if ranks.any(requests.to_stop()):
             raise Interrupted("training is finished and saved. Run the same command again for the stages that follow.")
 
