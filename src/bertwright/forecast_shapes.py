@@ -32,6 +32,8 @@ class Phase(TypedDict):
     micro_batches: Count
     attention: Text
     """The kernel that computes attention, a value of `train.attention`."""
+    precision: Text
+    """The kind of `train.precision`; for `auto` the one that is expected."""
     memory: Memory
     memory_bytes: Number
     step_seconds: Number

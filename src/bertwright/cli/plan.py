@@ -125,10 +125,11 @@ def _phases(recipe: Recipe, plan: Plan) -> Iterator[str]:
             f"{phase.batch:,}",
             f"{planned['micro_batches']:,} x {planned['micro_batch']:,}",
             planned["attention"],
+            planned["precision"],
         )
         for index, (phase, planned) in phases
     ]
-    yield from columns(("phase", "length", "batch", "per rank", "attention"), shapes)
+    yield from columns(("phase", "length", "batch", "per rank", "attention", "precision"), shapes)
     yield ""
     work = [
         (

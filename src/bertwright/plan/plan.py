@@ -18,7 +18,6 @@ from bertwright.estimate.memory import Memory, memory_of
 from bertwright.estimate.step_time import step_time
 from bertwright.estimate.work import PhaseWork, works_of
 from bertwright.forecast_shapes import MachineFacts, Phase, Plan, Spent
-from bertwright.model.config import Kernel
 from bertwright.plan.remedies import Needs, remedies
 from bertwright.recipe import Recipe
 from bertwright.train.memory.rank_memory import computing_of, select_kernel
@@ -48,9 +47,8 @@ def make_plan(recipe: Recipe, made: Mapping[str, Artifact], machine: Machine) ->
     scoring = score_seconds(steps[-1] / works[-1].phase.batch)
     seconds = stage_seconds(recipe, data, machine, training, scoring, _done(made))
     most = max(memory.total for memory in memories)
-    kernel = select_kernel(recipe.train, "cuda" if machine.device.gpu else "cpu")
     phases = [
-        _phase(work, memory, step, time, machine, kernel)
+        _phase(work, memory, step, time, machine, expected)
         for work, memory, step, time in zip(works, memories, steps, times, strict=True)
     ]
     return {
@@ -156,7 +154,7 @@ def _needs(recipe: Recipe, data: Data, machine: Machine) -> Needs:
 
 
 def _phase(
-    work: PhaseWork, memory: Memory, step: float, time: PhaseTime | None, machine: Machine, kernel: Kernel
+    work: PhaseWork, memory: Memory, step: float, time: PhaseTime | None, machine: Machine, recipe: Recipe
 ) -> Phase:
     size = work.phase.micro_batching.micro_batch
     trained = 1.0 if time is None or not work.steps else time.steps / work.steps  # below 1 if `hours` ends the phase
@@ -167,7 +165,8 @@ def _phase(
         "epochs": None if work.epochs is None else work.epochs * trained,
         "micro_batch": min(size, -(-work.phase.batch // machine.ranks)),
         "micro_batches": work.micro_batches(machine.ranks),
-        "attention": kernel,
+        "attention": select_kernel(recipe.train, "cuda" if machine.device.gpu else "cpu"),
+        "precision": recipe.train.precision.kind,
         "memory": {**asdict(memory)},  # type: ignore[typeddict-item]  # its fields are the keys
         "memory_bytes": memory.total,
         "step_seconds": step,

@@ -21,7 +21,7 @@ def phase(steps: int | None) -> dict[str, Any]:
     """The forecast of a phase of this number of steps."""
     parts = ("weights", "gradients", "optimizer", "activations", "batches", "teacher", "program")
     sizes = {"memory": dict.fromkeys(parts, 1.0), "memory_bytes": 7.0, "micro_batch": 1, "micro_batches": 1}
-    speed = {"attention": "sequences", "step_seconds": 1.0, "tokens_per_second": 1.0, "hours": 1.0}
+    speed = {"attention": "sequences", "precision": "fp32", "step_seconds": 1.0, "tokens_per_second": 1.0, "hours": 1.0}
     return {"steps": steps, "sequences": None, "tokens": None, "epochs": None, **sizes, **speed}
 
 
