@@ -183,9 +183,6 @@ def autotune(
     as_json: Json = False,
 ) -> None:
     """Train a few steps with every candidate for the fastest configuration, each in its own process; keep a table."""
-    from bertwright.estimate.expected_precision import with_expected_precision
-    from bertwright.estimate.known_data import known_before
-    from bertwright.estimate.machine import this_machine
     from bertwright.trial import autotune as tuning
     from bertwright.trial.attempt import Tried
     from bertwright.trial.autotune import engines_to_try, open_table, sizes_to_try, trial_examples
@@ -194,9 +191,7 @@ def autotune(
     loaded, folder = load_recipe(of.recipe, of.overrides, of.out)
     if write and write.exists():
         raise RecipeError(f"--write {write} exists already. Give the name of a new file, or remove it first.")
-    # In so few steps `auto` would measure nothing.
-    expected = with_expected_precision(loaded, known_before(loaded, folder), this_machine(loaded, timing.ranks))
-    tried = Tried(expected, timing.phase, timing.ranks, timing.steps, timing.limit)
+    tried = Tried(loaded, timing.phase, timing.ranks, timing.steps, timing.limit)
     candidates = engines_to_try(tried, among.engine), sizes_to_try(tried, among.micro_batch)
     with Terminal() as log, open_table(folder, tried, tuning.machine_here(tried)) as table:
         trials = tuning.autotune(tried, *candidates, table, partial(trial_examples, loaded, folder, log), log)

@@ -14,6 +14,9 @@ from typing import Any
 from bertwright.core.child_process import run_child
 from bertwright.core.errors import RecipeError
 from bertwright.core.resources import memory_size
+from bertwright.estimate.expected_precision import with_expected_precision
+from bertwright.estimate.known_data import NOTHING_KNOWN
+from bertwright.estimate.machine import this_machine
 from bertwright.recipe import Recipe
 from bertwright.train.averaging.config import within_few_steps
 from bertwright.train.monitor.metrics import read_rows
@@ -46,7 +49,9 @@ class Tried:
         """The recipe of a trial: the tuned phase gets some steps of one forward pass and then of two; every other phase
         gets one step with a single sequence per rank. Raises `RecipeError` if the recipe does not allow the
         candidate."""
-        values = self.recipe.to_json(exclude_none=True)
+        # In so few steps `auto` would measure nothing.
+        given = with_expected_precision(self.recipe, NOTHING_KNOWN, this_machine(self.recipe, self.ranks))
+        values = given.to_json(exclude_none=True)
         train = values["train"]
         for number, phase in enumerate(train["phases"]):
             if number == self.phase:
