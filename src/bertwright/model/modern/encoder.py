@@ -17,7 +17,7 @@ from bertwright.model.batch import PackedBatch
 from bertwright.model.config import Kernel
 from bertwright.model.dropout import Dropout
 from bertwright.model.modern.network import ModernConfig
-from bertwright.model.modern.rotary import Rotation, rotate_queries_and_keys, rotation
+from bertwright.model.modern.rotary import Projection, Rotation, rotation
 from bertwright.model.norm import LayerNorm
 
 
@@ -104,19 +104,17 @@ class SelfAttention(nn.Module):
     def __init__(self, config: ModernConfig, number: int) -> None:
         super().__init__()
         width = config.hidden_size
-        self.heads = (config.num_attention_heads, width // config.num_attention_heads)
         self.attention_dropout = config.attention_dropout
         # The embeddings have already normalised the first layer's input.
         self.norm = _norm(config) if number else nn.Identity()
         # One tensor, as in the reference, so that exporting only renames it.
-        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.qkv = Projection(width, config.num_attention_heads)
         self.output = nn.Linear(width, width, bias=False)
         self.dropout = Dropout(config.attention_dropout)
 
     def forward(self, x_TH: Tensor, view: View, read_N: Tensor | None = None) -> Tensor:
         """[T, H] -> [T, H], or [N, H] where only the states of the tokens `read_N` [N] are read."""
-        qkv_T3AD = self.qkv(self.norm(x_TH)).view(-1, 3, *self.heads)
-        q_TAD, k_TAD, v_TAD = rotate_queries_and_keys(qkv_T3AD, view.rotation)
+        q_TAD, k_TAD, v_TAD = self.qkv(self.norm(x_TH), view.rotation)
         q_QAD = read(q_TAD, view.attend.read_N)
         # Kernels ignore train and eval mode, so their dropout must be turned off here.
         attended_QH = view.attend(q_QAD, k_TAD, v_TAD, self.attention_dropout if self.training else 0.0).flatten(-2)

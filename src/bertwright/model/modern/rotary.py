@@ -4,10 +4,10 @@ The D elements of a head form D/2 pairs, the i-th with the (i + D/2)-th. At posi
 m·θ^(-2i/D) radians, so the product of a query and a key depends on their distance. As in transformers, the elements of
 a pair are half a width apart; in the paper they are adjacent, which is the same network with its rows in another order.
 
-On a CPU pairs are rotated as complex numbers, in one pass instead of seven. The elements of a pair are adjacent
-afterwards, in queries as in keys, so that their products are the same.
+On a CPU pairs are rotated as complex numbers, in one pass instead of seven. To that end the elements of a pair are
+adjacent in queries and in keys, so that their products are the same (`Projection`).
 
-Names carry shapes: T tokens, A heads, D head width.
+Names carry shapes: T tokens, H hidden, A heads, D head width (H = A·D).
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
+from torch.nn.functional import linear
 
 from bertwright.model.tracing import is_traced
 
@@ -50,41 +51,51 @@ def rotate(x_TAD: Tensor, turned: Rotation) -> Tensor:
     return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1).to(x_TAD.dtype)
 
 
-def rotate_queries_and_keys(qkv_T3AD: Tensor, turned: Rotation) -> tuple[Tensor, Tensor, Tensor]:
-    """Return queries and keys, rotated, and values, each [T, A, D]; differentiable once on a CPU."""
-    if qkv_T3AD.device.type == "cpu" and not is_traced():
-        return _AsComplex.apply(qkv_T3AD, torch.complex(*turned))  # type: ignore[no-untyped-call]
-    q_TAD, k_TAD, v_TAD = qkv_T3AD.unbind(-3)
-    return rotate(q_TAD, turned), rotate(k_TAD, turned), v_TAD
+class Projection(nn.Linear):
+    """Queries and keys, rotated, and values of all heads, by one product."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__(width, 3 * width, bias=False)
+        self.heads = (heads, width // heads)
+
+    def forward(self, x_TH: Tensor, turned: Rotation) -> tuple[Tensor, Tensor, Tensor]:  # type: ignore[override]
+        """[T, H] -> queries, keys and values, each [T, A, D]; differentiable once on a CPU."""
+        if x_TH.device.type == "cpu" and not is_traced():
+            qkv_T3AD = linear(x_TH, self._with_adjacent_pairs()).view(-1, 3, *self.heads)
+            return _RotatedAsComplex.apply(qkv_T3AD, torch.complex(*turned))  # type: ignore[no-untyped-call]
+        q_TAD, k_TAD, v_TAD = super().forward(x_TH).view(-1, 3, *self.heads).unbind(-3)
+        return rotate(q_TAD, turned), rotate(k_TAD, turned), v_TAD
+
+    def _with_adjacent_pairs(self) -> Tensor:
+        """The weight, in which the rows of queries and keys that give the elements of a pair are adjacent."""
+        heads, width = self.heads
+        queries_and_keys, values = self.weight.view(3, heads * width, -1).split_with_sizes((2, 1))
+        halves = queries_and_keys.reshape(2 * heads, 2, width // 2, -1)
+        return torch.cat((halves.transpose(1, 2).reshape(2 * heads * width, -1), values[0]))
 
 
-class _AsComplex(Function):
-    """As `rotate_queries_and_keys`, with factors cos + i·sin [T, 1, D/2]."""
+class _RotatedAsComplex(Function):
+    """The parts of queries, keys and values [T, 3, A, D] whose pairs are adjacent, the first two multiplied by factors
+    cos + i·sin [T, 1, D/2]."""
 
     @staticmethod
     def forward(ctx: Any, qkv_T3AD: Tensor, factors: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         ctx.save_for_backward(factors)
-        first, second = _at_least_float32(qkv_T3AD[:, :2]).chunk(2, dim=-1)
-        pairs = torch.complex(first, second).mul_(factors[:, None])
-        q_TAD, k_TAD = torch.view_as_real(pairs).flatten(-2).to(qkv_T3AD.dtype).unbind(1)
-        return q_TAD, k_TAD, qkv_T3AD[:, 2]
+        rotated = _multiply_pairs(qkv_T3AD[:, :2], factors[:, None])
+        return rotated[:, 0], rotated[:, 1], qkv_T3AD[:, 2]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *gradients_TAD: Tensor) -> tuple[Tensor, None]:
         (factors,) = ctx.saved_tensors
         *rotated, of_values = gradients_TAD
-        # Written where the gradient of the product reads it: torch would concatenate halves, and stack all three.
-        result = of_values.new_empty(len(of_values), 3, *of_values.shape[1:])
-        for number, gradient_TAD in enumerate(rotated):
-            tokens, heads, width = gradient_TAD.shape
-            pairs = _at_least_float32(gradient_TAD).reshape(tokens, heads, width // 2, 2).contiguous()
-            turned_back = torch.view_as_complex(pairs) * factors.conj()
-            halves = result[:, number].view(tokens, heads, 2, width // 2)
-            halves.copy_(torch.view_as_real(turned_back).mT)
-        result[:, 2] = of_values
-        return result, None
+        # Contiguous, because the gradient of a sum, for example, is one number for all elements.
+        turned_back = (_multiply_pairs(gradient_TAD.contiguous(), factors.conj()) for gradient_TAD in rotated)
+        return torch.stack((*turned_back, of_values), 1), None
 
 
-def _at_least_float32(x: Tensor) -> Tensor:
-    return x.to(torch.promote_types(x.dtype, torch.float32))
+def _multiply_pairs(x: Tensor, factors: Tensor) -> Tensor:
+    """The pairs in the last dimension of `x` as complex numbers times `factors`, in the dtype of `x`."""
+    wide = x.to(torch.promote_types(x.dtype, torch.float32))
+    pairs = torch.view_as_complex(wide.reshape(*x.shape[:-1], x.shape[-1] // 2, 2))
+    return torch.view_as_real(pairs * factors).flatten(-2).to(x.dtype)
