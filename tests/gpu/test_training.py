@@ -13,6 +13,7 @@ from tests.golden.training.settings import LONG, SETTINGS, SHORT, train
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import sha256
 from bertwright.tasks.pretraining.objective import PreTraining
+from bertwright.train.precision.units import of_gpu
 
 pytestmark = [
     pytest.mark.gpu,
@@ -27,7 +28,8 @@ FP16: dict[str, Any] = {"kind": "fp16", "initial_scale": 2.0**24, "growth_interv
 
 
 def trained(name: str, prepared: Prepared, out: Path, **training: Any) -> Artifact:
-    training = {"deterministic": True, **training}
+    # float32, the precision of the CPU's trainings that these are compared with.
+    training = {"deterministic": True, "precision": "fp32", **training}
     return train(name, prepared.examples, prepared.vocab, out, device="cuda", **training)
 
 
@@ -105,6 +107,12 @@ def test_a_gpu_is_measured_and_profiled_and_trains_the_same(prepared: Prepared, 
     assert 0 < measured[-1]["memory_bytes"] <= torch.cuda.max_memory_reserved()
     table = (profiled.path / "profile" / "table.txt").read_text()
     assert table.startswith("2 steps, ") and "matrix products" in table
+
+
+def test_the_units_of_this_gpu_choose_the_precision(prepared: Prepared, tmp_path: Path) -> None:
+    expected = of_gpu(None if torch.version.hip else torch.cuda.get_device_capability(), "auto")
+    (session,) = trained(ONE_PROCESS[0], prepared, tmp_path / "auto", precision="auto").counts["sessions"]
+    assert (session["precision"], session["precision_reason"]) == (expected.config.kind, expected.reason)
 
 
 @pytest.mark.parametrize("name", WITHOUT_CHANCE[:1])
