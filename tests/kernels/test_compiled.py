@@ -94,10 +94,10 @@ def assert_attention_fits(width: int, longest: int, capability: int, numbers: st
     }
     whole = longest <= blocks["keys"].keys
     constants = {kernel: attention._constants(each, width, 64, 0.1) for kernel, each in blocks.items()}
-    assert_it_fits(attention._forward, constants["forward"], capability, numbers)
+    assert_it_fits(attention._attention_forward, constants["forward"], capability, numbers)
     if not whole:
-        assert_it_fits(attention._backward_queries, constants["queries"], capability, numbers)
-    assert_it_fits(attention._backward_keys, {**constants["keys"], "WHOLE": whole}, capability, numbers)
+        assert_it_fits(attention._attention_backward_queries, constants["queries"], capability, numbers)
+    assert_it_fits(attention._attention_backward_keys, {**constants["keys"], "WHOLE": whole}, capability, numbers)
 
 
 @pytest.mark.parametrize("capability", [80, 90])
@@ -126,7 +126,7 @@ def test_the_others_fit(capability: int, check: Check) -> None:
 def assert_the_others_fit(capability: int) -> None:
     from bertwright.model.kernels import gelu, norm
 
-    for function in (norm._forward, norm._backward):
+    for function in (norm._layer_norm_forward, norm._layer_norm_backward):
         for width in (768, 1024):
             assert_it_fits(function, norm._constants(width, 0.1), capability)
     for function in (gelu._bias_gelu, gelu._bias_gelu_backward):

@@ -132,7 +132,7 @@ def _scores(product, queries, keys, length, reach, scale, WINDOW: tl.constexpr):
 
 
 @triton.jit(do_not_specialize=_VARYING)
-def _forward(
+def _attention_forward(
     q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, bounds_ptr, seed_ptr,
     q_token, q_head, k_token, k_head, v_token, v_head, tokens, heads, reach, scale, threshold, factor,
     WIDTH: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
@@ -186,7 +186,7 @@ def _block_gradients(
 
 
 @triton.jit(do_not_specialize=_VARYING)
-def _backward_queries(
+def _attention_backward_queries(
     q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, dout_ptr, dq_ptr, dk_ptr, dv_ptr, delta_ptr, bounds_ptr, seed_ptr,
     q_token, q_head, k_token, k_head, v_token, v_head, tokens, heads, reach, scale, threshold, factor,
     WIDTH: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
@@ -224,14 +224,14 @@ def _backward_queries(
 
 
 @triton.jit(do_not_specialize=_VARYING)
-def _backward_keys(
+def _attention_backward_keys(
     q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, dout_ptr, dq_ptr, dk_ptr, dv_ptr, delta_ptr, bounds_ptr, seed_ptr,
     q_token, q_head, k_token, k_head, v_token, v_head, tokens, heads, reach, scale, threshold, factor,
     WIDTH: tl.constexpr, BLOCK_D: tl.constexpr, BLOCK_Q: tl.constexpr, BLOCK_K: tl.constexpr,
     WINDOW: tl.constexpr, DROPOUT: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
-    """The gradients of a block of keys and values; reads the `delta` that `_backward_queries` wrote. If a block holds
-    the WHOLE sequence, it computes `delta` and the gradients of queries, too."""
+    """The gradients of a block of keys and values; reads the `delta` that `_attention_backward_queries` wrote. If a
+    block holds the WHOLE sequence, it computes `delta` and the gradients of queries, too."""
     group, head, start, length = _sequence(bounds_ptr, heads)
     first = tl.program_id(1) * BLOCK_K
     if first >= length:
@@ -282,7 +282,7 @@ def attention_forward(
     blocks = blocks_for("forward", width, longest, q_TAD.element_size())
     grid = ((len(bounds) - 1) * heads, triton.cdiv(longest, blocks.queries))
     pointers = (q_TAD, k_TAD, v_TAD, out_TAD, lse_AT, bounds, seed)
-    _forward[grid](*pointers, *_numbers(q_TAD, k_TAD, v_TAD, reach, p), **_constants(blocks, width, reach, p))
+    _attention_forward[grid](*pointers, *_numbers(q_TAD, k_TAD, v_TAD, reach, p), **_constants(blocks, width, reach, p))
     return out_TAD, lse_AT
 
 
@@ -309,9 +309,9 @@ def attention_backward(
     if not whole:
         by_query = blocks_for("queries", width, longest, itemsize)
         grid = (groups, triton.cdiv(longest, by_query.queries))
-        _backward_queries[grid](*pointers, *numbers, **_constants(by_query, width, reach, p))
+        _attention_backward_queries[grid](*pointers, *numbers, **_constants(by_query, width, reach, p))
     grid = (groups, triton.cdiv(longest, blocks.keys))
-    _backward_keys[grid](*pointers, *numbers, **_constants(blocks, width, reach, p), WHOLE=whole)
+    _attention_backward_keys[grid](*pointers, *numbers, **_constants(blocks, width, reach, p), WHOLE=whole)
     return gradients
 
 

@@ -56,7 +56,7 @@ def _before_norm(
 
 
 @triton.jit(do_not_specialize=("threshold",))
-def _forward(
+def _layer_norm_forward(
     x_ptr, bias_ptr, residual_ptr, weight_ptr, shift_ptr, out_ptr, mean_ptr, scale_ptr, seed_ptr,
     width, eps, threshold, factor, BLOCK: tl.constexpr, DROPOUT: tl.constexpr,
 ):  # fmt: skip
@@ -75,7 +75,7 @@ def _forward(
 
 
 @triton.jit(do_not_specialize=("rows", "threshold"))
-def _backward(
+def _layer_norm_backward(
     x_ptr, bias_ptr, residual_ptr, weight_ptr, mean_ptr, scale_ptr, seed_ptr, d_ptr, dx_ptr, dresidual_ptr, sums_ptr,
     rows, width, threshold, factor, BLOCK: tl.constexpr, DROPOUT: tl.constexpr,
 ):  # fmt: skip
@@ -128,7 +128,7 @@ def add_norm_forward(
     mean_N, scale_N = (x_NH.new_empty(rows, dtype=torch.float32) for _ in range(2))
     if rows:
         pointers = (x_NH, bias_H, residual_NH, weight_H, shift_H, out_NH, mean_N, scale_N, seed)
-        _forward[(rows,)](*pointers, width, eps, *threshold_of(p), **_constants(width, p))
+        _layer_norm_forward[(rows,)](*pointers, width, eps, *threshold_of(p), **_constants(width, p))
     return out_NH, mean_N, scale_N
 
 
@@ -148,7 +148,7 @@ def add_norm_backward(
     programs = max(1, min(rows, _PROGRAMS))
     sums_P3H = x_NH.new_empty(programs, 3, width, dtype=torch.float32)
     pointers = (x_NH, bias_H, residual_NH, weight_H, mean_N, scale_N, seed, d_NH, dx_NH, dresidual_NH, sums_P3H)
-    _backward[(programs,)](*pointers, rows, width, *threshold_of(p), **_constants(width, p))
+    _layer_norm_backward[(programs,)](*pointers, rows, width, *threshold_of(p), **_constants(width, p))
     return dx_NH, dresidual_NH, sums_P3H.sum(0)
 
 
