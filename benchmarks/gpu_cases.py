@@ -131,6 +131,7 @@ class Item(NamedTuple):
 
 PEER = "transformers"
 _USUAL = {"precision": "bf16", "graph": "compiled"}
+"""What the defaults choose on a GPU, by name: an error then names what failed."""
 
 
 def sides_of(case: Case, gpu: bool) -> list[Side]:
