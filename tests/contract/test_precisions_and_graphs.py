@@ -1,7 +1,6 @@
 """Every precision and every graph of operations: refused here with what to set instead, or nearly the loss and the
 gradients of float32 as it is written, for the same parameters."""
 
-from functools import partialmethod
 from typing import Any
 
 import pytest
@@ -84,11 +83,9 @@ def test_a_precision_that_is_slow_here_is_allowed_by_the_recipe_alone(section: A
 def test_a_graph_computes_the_losses_and_gradients_of_the_network_as_it_is_written(
     section: Any, expected: tuple[Tensor, dict[str, Tensor]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def traced(model: nn.Module, mode: str, **settings: Any) -> None:
-        compile_as_asked(model, backend="aot_eager", **settings)  # a compiler of machine code takes a minute
-
-    compile_as_asked = nn.Module.compile
-    monkeypatch.setattr(nn.Module, "compile", partialmethod(traced))
+    # A compiler of machine code takes a minute.
+    compiled = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda each, mode, **more: compiled(each, backend="aot_eager", **more))
     torch._dynamo.reset()
     model = network()
     try:

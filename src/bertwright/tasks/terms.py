@@ -19,6 +19,7 @@ Names carry shapes: N predictions of C classes each, R of them in a block.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -81,6 +82,11 @@ class Term:
     def weight_sum(self) -> Tensor:
         """Σ weight: a scalar."""
         return self.weights.sum()
+
+
+def loss_sums(terms: Mapping[str, Summed]) -> dict[str, Tensor]:
+    """The loss of each term, a scalar, by name."""
+    return {name: term.loss_sum for name, term in terms.items()}
 
 
 def cross_entropy_sum(logits_NC: Tensor, labels_N: Tensor, weights_N: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from bertwright.core import rng
 from bertwright.model.batch import PackedBatch
@@ -76,13 +76,7 @@ def train_step(
 ) -> StepResult:
     """Train on one global batch, of which `batches` is this rank's share, processed one after another; `totals` has the
     global N of each term."""
-    # None instead of zeros: zeros would cost a pass over memory, and another to add the first gradients to them.
-    trainee.model.zero_grad(set_to_none=True)
-    if trainee.graph.kind == "compiled" and trainee.precision.device.type == "cuda":
-        # Except with CUDA graphs: a replay overwrites the gradients of the previous one, so they are added to separate
-        # memory and never kept.
-        for parameter in trainee.model.parameters():
-            parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
+    _clear_gradients(trainee)
     sums = _agreed_sums(trainee, batches, totals, update)
     norm = trainee.engine.reduce(update.loss_scale)
     trainee.ranks.all_reduce([sums])
@@ -99,6 +93,16 @@ def train_step(
         for values in (losses, {name: right for name, right in correct.items() if not math.isnan(right)})
     )
     return StepResult(means, grad_norm, applied, accuracies, loss)
+
+
+def _clear_gradients(trainee: Trainee) -> None:
+    replayed = trainee.graph.kind == "compiled" and trainee.precision.device.type == "cuda"
+    # None instead of zeros: zeros would cost a pass over memory, and another to add the first gradients to them. Except
+    # with CUDA graphs: a replay overwrites the gradients of the previous one, so they are added to memory of their own.
+    trainee.model.zero_grad(set_to_none=not replayed)
+    for parameter in trainee.model.parameters():
+        if replayed and parameter.requires_grad and parameter.grad is None:
+            parameter.grad = torch.zeros_like(parameter)
 
 
 def _is_good(value: float, limit: float) -> bool:
@@ -133,19 +137,33 @@ def _sums(trainee: Trainee, batches: Iterable[PackedBatch], totals: Mapping[str,
         trainee.ranks.count_pass()
         # Depends on the rank: with the same seed two ranks would drop the same elements of different sequences.
         seed_dropout(trainee.precision.device, rng.key(update.dropout_key, micro_step, trainee.ranks.rank))
-        with trainee.precision.forward():
-            terms = trainee.objective.terms(network, batch)
-            means = {name: terms[name].loss_sum / max(total, 1) for name, total in totals.items()}
-            # A term with share 0 is only measured, and has no backward pass.
-            loss = torch.stack([mean * terms[name].share for name, mean in means.items() if terms[name].share]).sum()
-        measured = [mean.detach() for mean in means.values()]
-        if update.accuracy:  # before the backward pass, which frees the logits
-            measured += [_right(terms[name]).double() / max(total, 1) for name, total in totals.items()]
-        del terms
-        # If a rank may run out of memory, no all-reduce may begin before all ranks are known to have succeeded.
-        trainee.engine.root(loss * update.loss_scale, last and not update.may_run_out).backward()
-        sums += torch.stack([*measured, loss.detach()])
+        sums += run_pass(trainee, network, batch, totals, update, last)
     return sums
+
+
+def run_pass(
+    trainee: Trainee,
+    network: nn.Module,
+    batch: PackedBatch,
+    totals: Mapping[str, int],
+    update: StepSettings,
+    last: bool,
+) -> Tensor:
+    """Run the forward and the backward pass of a micro-batch, adding to the gradients; returns its contributions as
+    `_sums`. The host reads nothing from the device, so a pass of fixed shapes could be recorded and replayed."""
+    with trainee.precision.forward():
+        terms = trainee.objective.terms(network, batch)
+        losses = trainee.sum_losses(terms)
+        means = {name: losses[name] / max(total, 1) for name, total in totals.items()}
+        # A term with share 0 is only measured, and has no backward pass.
+        loss = torch.stack([mean * terms[name].share for name, mean in means.items() if terms[name].share]).sum()
+    measured = [mean.detach() for mean in means.values()]
+    if update.accuracy:  # before the backward pass, which frees the logits
+        measured += [_right(terms[name]).double() / max(total, 1) for name, total in totals.items()]
+    del terms
+    # If a rank may run out of memory, no all-reduce may begin before all ranks are known to have succeeded.
+    trainee.engine.root(loss * update.loss_scale, last and not update.may_run_out).backward()
+    return torch.stack([*measured, loss.detach()])
 
 
 def _until_last(batches: Iterable[PackedBatch]) -> Iterator[tuple[PackedBatch, bool]]:

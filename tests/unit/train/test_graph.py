@@ -26,10 +26,13 @@ from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.config import ModelConfig
 from bertwright.model.encoder import recompute_layers
 from bertwright.model.pretraining import PreTrainingModel
+from bertwright.tasks.distillation.objective import SoftTerm
 from bertwright.tasks.pretraining.objective import PreTraining
+from bertwright.tasks.terms import Term, loss_sums
 from bertwright.train.graph import packages
 from bertwright.train.graph.config import CompiledConfig, GraphConfig, OrtModuleConfig
-from bertwright.train.graph.graph import run_as
+from bertwright.train.graph.graph import compiled_losses, run_as
+from bertwright.train.step import train_step
 
 pytestmark = pytest.mark.heavy
 
@@ -45,35 +48,91 @@ def drawn(lengths: list[int]) -> MicroBatch:
     return MicroBatch(**{name: value if name == "max_row" else value.numpy() for name, value in vars(batch).items()})
 
 
-def loss_and_gradients(model: PreTrainingModel, batch: MicroBatch) -> list[torch.Tensor]:
+def loss_and_gradients(model: PreTrainingModel, batch: MicroBatch, losses: Any = loss_sums) -> list[torch.Tensor]:
     model.zero_grad()
-    terms = PreTraining(model.nsp is not None).terms(model, packed(batch)).values()
-    loss = torch.stack([term.loss_sum for term in terms]).sum()
+    terms = PreTraining(model.nsp is not None).terms(model, packed(batch))
+    loss = torch.stack(list(losses(terms).values())).sum()
     loss.backward()
     return [loss.detach(), *(p.grad for p in model.parameters() if p.grad is not None)]
 
 
-@pytest.mark.parametrize("again", [False, True], ids=["kept", "computed again"])
-@pytest.mark.parametrize("family", FAMILIES, ids=lambda section: section.model_fields["kind"].default)
-def test_one_graph_of_the_whole_network_serves_every_batch(family: Any, again: bool) -> None:
-    """Traced whole, which fails at anything that would wait for the host; the operations are those written down."""
-    torch.manual_seed(0)
-    section = family(size="tiny", dropout=0.0, attention_dropout=0.0, max_positions=32, initializer_range=0.1)
-    plain = PreTrainingModel(section.resolve(61, family.takes_pairs), "padded")
-    traced = copy.deepcopy(plain)
-    if again:
-        recompute_layers(traced.encoder)
+@pytest.fixture
+def as_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is traced runs as it is written: a compiler of machine code takes a minute."""
+    compiled = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda each, mode, **more: compiled(each, backend="aot_eager", **more))
+    compiled_losses.cache_clear()
     torch._dynamo.reset()
     counters.clear()
-    traced.compile(fullgraph=True, dynamic=False, backend="aot_eager")
+
+
+REGIONS = {"bert": 7, "distilbert": 5, "modern": 6}
+"""Embeddings, an inner and the last layer, masked-token head and losses; in BERT the pooler and the second head, too,
+and in ModernBERT the first layer, which has no norm."""
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["kept", "computed again"])
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda section: section.model_fields["kind"].default)
+def test_each_region_is_one_graph_for_all_batches(family: Any, again: bool, as_written: None) -> None:
+    """Each is traced whole, which fails at anything that would wait for the host."""
+    torch.manual_seed(0)
+    section = family(size="tiny", dropout=0.0, attention_dropout=0.0, max_positions=32, initializer_range=0.1)
+    network = section.resolve(61, family.takes_pairs)
+    network = network.model_copy(update={"n_layers" if hasattr(network, "n_layers") else "num_hidden_layers": 6})
+    plain = PreTrainingModel(network, "padded")
+    traced = copy.deepcopy(plain)
+    run_as(traced, CompiledConfig(), CPU)
+    if again:
+        recompute_layers(traced.encoder)
     for lengths in BATCHES:
         ours, theirs = (
             loss_and_gradients(plain, drawn(lengths)),
-            loss_and_gradients(traced, in_rows(drawn(lengths), ROOM)),
+            loss_and_gradients(traced, in_rows(drawn(lengths), ROOM), compiled_losses("default")),
         )
         for one, other in zip(ours, theirs, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
-    assert counters["stats"]["unique_graphs"] == 1
+    assert counters["stats"]["unique_graphs"] == REGIONS[network.family]
+    traced.eval()
+    with torch.no_grad():
+        traced(packed(drawn([3, 7])))
+    assert counters["stats"]["unique_graphs"] == REGIONS[network.family], "scoring runs as it is written"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_compiled_losses_and_their_gradients_are_those_of_eager(dtype: torch.dtype, as_written: None) -> None:
+    torch.manual_seed(0)
+    labels, weights = torch.randint(50, (9,)), torch.rand(9)
+    found = []
+    for losses in (loss_sums, compiled_losses("default")):
+        logits = torch.randn(9, 50, generator=torch.Generator().manual_seed(1)).to(dtype).requires_grad_()
+        teachers = torch.randn(9, 50, generator=torch.Generator().manual_seed(2)).to(dtype)
+        terms = {"mlm": Term(logits, labels, weights), "soft": SoftTerm(logits, teachers, weights, 2.0, 1.0)}
+        sums = list(losses(terms).values())
+        torch.stack(sums).sum().backward()
+        found.append([*(each.detach() for each in sums), logits.grad])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-2 if dtype != torch.float32 else 1e-5, atol=1e-5)
+
+
+def test_nothing_is_compiled_after_the_first_step_of_a_phase(
+    train: Train, as_written: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """200 steps of packed rows in two phases, scored in between."""
+    graphs = list[int]()
+
+    def step(*given: Any) -> Any:
+        result = train_step(*given)
+        graphs.append(counters["stats"]["unique_graphs"])
+        return result
+
+    monkeypatch.setattr("bertwright.train.run.train_step", step)
+    phase = {"batch": 12, "micro_batch": 2, "learning_rate": 1e-3, "steps": 100, "packing": True}
+    train(phases=[{**phase, "length": 16}, {**phase, "length": 32}], graph="compiled", evaluate_every=20)
+    assert len(graphs) == 200
+    each = REGIONS["bert"] - 1  # its only layer is the last
+    assert graphs[:100] == [each] * 100, "one graph for each region"
+    # Regions whose inputs have the same shape in both phases, such as the pooler's, keep theirs.
+    assert set(graphs[100:]) == {graphs[100]} and each < graphs[100] <= 2 * each
 
 
 @pytest.mark.parametrize("mode", [0, 1, 2])
@@ -123,11 +182,12 @@ def test_cuda_graphs_are_used_unless_disabled(
 ) -> None:
     """Whole and of fixed shape in each case. That replays compute the same only a GPU shows: `tests/gpu`."""
     monkeypatch.setattr("bertwright.train.graph.graph.missing_compiler", lambda device: "")
-    model, asked = torch.nn.Linear(2, 2), list[dict[str, Any]]()
-    monkeypatch.setattr(model, "compile", lambda **settings: asked.append(settings))
+    found = list[dict[str, Any]]()
+    monkeypatch.setattr(torch, "compile", lambda function, **settings: found.append(settings))
     config = TypeAdapter[CompiledConfig](GraphConfig).validate_python(settings)
-    run_as(model, config, torch.device(device))
-    assert asked == [{"fullgraph": True, "dynamic": False, "mode": mode}]
+    network = BertModelConfig(size="tiny", max_positions=32).resolve(61, False)
+    run_as(PreTrainingModel(network, "padded"), config, torch.device(device))
+    assert len(found) > 2 and all(each == {"fullgraph": True, "dynamic": False, "mode": mode} for each in found)
 
 
 def test_what_is_not_compiled_has_no_graphs_to_record() -> None:

@@ -5,10 +5,11 @@ Counted on a CPU: what torch is asked that a GPU could not answer without being 
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -20,13 +21,18 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from bertwright.model.batch import PackedBatch
+from bertwright.model.classifier import Classifier
 from bertwright.model.config import Kernel, ModelConfig
 from bertwright.model.encoder import recompute_layers
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.config import AdamWConfig, OptimConfig
+from bertwright.tasks.classification.objective import Classification
 from bertwright.tasks.distillation.config import DistillationConfig
 from bertwright.tasks.distillation.objective import Distillation
 from bertwright.tasks.pretraining.objective import PreTraining
+from bertwright.tasks.span.objective import Span
+from bertwright.tasks.tagging.objective import Tagging
 from bertwright.train.engine.single import Single
 from bertwright.train.precision.config import Bf16Config, Fp16Config, Fp32Config
 from bertwright.train.precision.precision import LowCopy, Precision
@@ -95,9 +101,11 @@ class Methods(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def readings(trained: Trainee, totals: dict[str, int], scale: float = 1.0) -> Counter[Place]:
+def readings(
+    trained: Trainee, totals: dict[str, int], scale: float = 1.0, batches: Sequence[PackedBatch] = ()
+) -> Counter[Place]:
     """Who read, and how often, in a step of two micro-batches that is not the first one."""
-    batches = [random_batch([9, 5, 20], seed) for seed in (1, 2)]
+    batches = batches or [random_batch([9, 5, 20], seed) for seed in (1, 2)]
     train_step(trained, batches, totals, StepSettings(1e-3, 1, scale))
     places: Counter[Place] = Counter()
     with ExitStack() as both:
@@ -158,6 +166,33 @@ def test_so_does_one_with_a_teacher(family: Any, precision: Any, kernel: Kernel)
     trained = replace(trained, objective=objective)
     assert totals_of(trained).keys() >= {"mlm", "soft", "hidden"}
     assert readings(trained, totals_of(trained)) == ONCE
+
+
+@each_row("family", sections_of(ModelConfig))
+@each_row(
+    ("head", "objective"),
+    [
+        ("single", Classification(3)),
+        ("several", Classification(3, several=True)),
+        ("token", Tagging(cast(Any, None))),
+        ("span", Span(8)),
+    ],
+)
+def test_so_does_one_of_a_task_with_files(head: Any, objective: Any, family: Any) -> None:
+    torch.manual_seed(0)
+    network = family(size="tiny", max_positions=160).resolve(61, False)
+    labels = ("a", "b") if head == "span" else ("a", "b", "c")
+    model = Classifier(network.model_copy(update={"labels": labels, "head": head}), "padded").train()
+    trained = Trainee(
+        model, objective, Single(model, AdamWConfig()), Ranks(), Precision(Fp32Config(), torch.device("cpu"))
+    )
+    batches = list[Any]()
+    for seed in (1, 2):
+        batch = random_batch([9, 5, 20], seed)
+        several = {"several": torch.rand(3, 3).round(), "span": torch.ones(3, 2, dtype=torch.int64)}
+        labels_B = several.get(head, batch.sequence_labels)
+        batches.append(replace(batch, sequence_labels=labels_B, labels=batch.labels % 3))
+    assert readings(trained, totals_of(trained), batches=batches) == ONCE
 
 
 def test_what_waits_is_counted() -> None:

@@ -24,6 +24,7 @@ from bertwright.model.batch import PackedBatch
 from bertwright.model.layer_states import layer_states
 from bertwright.model.pretrained_config import read_pretrained
 from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.tracing import is_traced
 from bertwright.tasks.distillation.config import DistillationConfig
 from bertwright.tasks.distillation.teacher import load_teacher
 from bertwright.tasks.pretraining.objective import PreTraining
@@ -119,6 +120,10 @@ class SoftTerm:
     @property
     def loss_sum(self) -> Tensor:
         """Σ weight · cross-entropy of the softened probabilities, in nats: a scalar, differentiable once."""
+        if is_traced():
+            target_NC = torch.softmax(_wide(self.teachers) / self.temperature, -1)
+            losses_N = -(target_NC * torch.log_softmax(_wide(self.logits) / self.temperature, -1)).sum(-1)
+            return torch.dot(losses_N, self.weights.to(losses_N.dtype))
         rule: Any = _SoftCrossEntropySum
         summed: Tensor = rule.apply(self.logits, self.teachers, self.weights, self.temperature)
         return summed

@@ -1,20 +1,28 @@
-"""Prepares a network for its graph mode, and checks that this machine supports it; also in a user's own loop."""
+"""Prepares a network for its graph mode, and checks that this machine supports it; also in a user's own loop.
+
+What is compiled are regions: a layer, whose code serves all layers, the embeddings, the heads and the losses. Between
+them nothing is computed but indices. Compiling the whole network as one graph takes as long as its layers are many.
+"""
 
 from __future__ import annotations
 
-from typing import Literal, assert_never, get_args
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from typing import Any, Literal, assert_never, get_args
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from bertwright.core.errors import MissingExtraError, RecipeError
 from bertwright.model.model import Model
 from bertwright.model.pretraining import PreTrainingModel
+from bertwright.tasks.terms import Summed, loss_sums
 from bertwright.train.graph.config import CompiledConfig, EagerConfig, GraphConfig, OrtModuleConfig
 from bertwright.train.graph.packages import REMEDY, missing_compiler, missing_ortmodule
 
 _SHAPES = 128
-"""Maximum number of shapes that a training may have."""
+"""Maximum number of shapes and kinds of a region that a training may have."""
+Mode = Literal["default", "reduce-overhead"]
 
 
 def run_as(model: Model, config: GraphConfig, device: torch.device) -> nn.Module:
@@ -33,12 +41,9 @@ def run_as(model: Model, config: GraphConfig, device: torch.device) -> nn.Module
             # The compiler is loaded here; repeat the determinism setting so that it takes effect there, too.
             mode = torch.get_deterministic_debug_mode()
             torch.use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
-            # Each phase, halved micro-batches and scoring have separate shapes; torch's default limit is eight.
+            # Each phase and halved micro-batches have separate shapes; torch's default limit is eight.
             torch._dynamo.config.recompile_limit = _SHAPES
-            graphs = config.cuda_graphs and device.type == "cuda"
-            # A full graph, or the host would be waited for between its parts; of fixed shape, so that it can be
-            # replayed.
-            model.compile(fullgraph=True, dynamic=False, mode="reduce-overhead" if graphs else "default")
+            compile_regions(model, mode_of(config, device))
             return model
         case OrtModuleConfig():
             if missing := missing_ortmodule():
@@ -52,6 +57,42 @@ def run_as(model: Model, config: GraphConfig, device: torch.device) -> nn.Module
             return OrtNetwork(model)
         case _:
             assert_never(config)
+
+
+def mode_of(config: CompiledConfig, device: torch.device) -> Mode:
+    """Return the mode of torch.compile: the second replays recorded CUDA graphs."""
+    return "reduce-overhead" if config.cuda_graphs and device.type == "cuda" else "default"
+
+
+def compile_regions(model: Model, mode: Mode) -> None:
+    """Compile the embeddings, the layers and the heads of a network, in place, for training; scoring runs them as
+    written."""
+    encoder: Any = model.encoder
+    layers = getattr(encoder, "layers", ())
+    parts = [*layers, *(part for part in encoder.children() if part is not layers)] if layers else [encoder]
+    heads = [head for head in model.children() if head is not encoder]
+    # torch does not compile a forward method from its own files in place: such a part is a single operation.
+    regions = [part for part in (*parts, *heads) if not type(part).forward.__module__.startswith("torch.")]
+    # One compiled function for all modules of a class, whose weights are its inputs. On the instance: a wrapper module
+    # would add its own name to the tensor names.
+    compiled = {kind: _compiled(kind.forward, mode) for kind in {type(part) for part in regions}}
+    for part in regions:
+        part.__dict__["forward"] = partial(_run_region, compiled[type(part)], part)
+
+
+def _run_region(compiled: Callable[..., Tensor], part: nn.Module, *given: Any) -> Tensor:
+    return compiled(part, *given) if part.training else type(part).forward(part, *given)
+
+
+def _compiled(function: Callable[..., Any], mode: Mode) -> Callable[..., Any]:
+    # A full graph, or the host would be waited for between its parts; of fixed shape, so that it can be replayed.
+    return torch.compile(function, fullgraph=True, dynamic=False, mode=mode)
+
+
+@cache
+def compiled_losses(mode: Mode) -> Callable[[Mapping[str, Summed]], dict[str, Tensor]]:
+    """Return `loss_sums`, compiled."""
+    return _compiled(loss_sums, mode)
 
 
 GraphKind = Literal["eager", "compiled", "ortmodule"]

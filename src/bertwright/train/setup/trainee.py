@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from bertwright.core.errors import RecipeError
 from bertwright.examples.batch import MicroBatch
@@ -17,10 +17,11 @@ from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.model.model import Model, build_model
 from bertwright.tasks.members import task_of
 from bertwright.tasks.objective import Objective
+from bertwright.tasks.terms import Summed, loss_sums
 from bertwright.train.averaging.averaging import Averaging
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.engine import Engine
-from bertwright.train.graph.config import EagerConfig, GraphConfig
+from bertwright.train.graph.config import CompiledConfig, EagerConfig, GraphConfig
 from bertwright.train.memory.rank_memory import select_kernel
 from bertwright.train.precision.precision import LowCopy, Precision, build_precision
 from bertwright.train.ranks.ranks import Ranks
@@ -52,6 +53,14 @@ class Trainee:
         """Return the module that computes, with the current weights of `model`: `model` itself, its copy, or the
         exported module."""
         return self.exported or (self.model if self.low is None else self.low.refresh())
+
+    def sum_losses(self, terms: Mapping[str, Summed]) -> Mapping[str, Tensor]:
+        """Return the loss of each term of a batch, a scalar, for a backward pass: compiled if the network is."""
+        if not isinstance(self.graph, CompiledConfig):
+            return loss_sums(terms)
+        from bertwright.train.graph.graph import compiled_losses, mode_of
+
+        return compiled_losses(mode_of(self.graph, self.precision.device))(terms)
 
     def to_compute(self, batches: Sequence[MicroBatch]) -> list[MicroBatch]:
         """Return those of a rank's micro-batches that need a forward pass."""
@@ -126,17 +135,17 @@ def build_network(network: NetworkConfig, config: TrainConfig, device: torch.dev
     if precision.weights is not None:
         low = LowCopy(model, precision.weights)
     computing = low.network if low else model
+    made = Network(model, config, precision, kernel, low)
+    if config.graph.kind != "eager":
+        from bertwright.train.graph.graph import run_as
+
+        run = run_as(computing, config.graph, device)
+        made = made if run is computing else replace(made, exported=cast("OrtNetwork", run))
     if config.checkpoint_activations:
         from bertwright.model.encoder import recompute_layers
 
         recompute_layers(computing.encoder)
-    made = Network(model, config, precision, kernel, low)
-    if config.graph.kind == "eager":
-        return made
-    from bertwright.train.graph.graph import run_as
-
-    run = run_as(computing, config.graph, device)
-    return made if run is computing else replace(made, exported=cast("OrtNetwork", run))
+    return made
 
 
 def _kernel(config: TrainConfig, network: NetworkConfig, precision: Precision) -> Kernel:
