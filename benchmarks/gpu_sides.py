@@ -1,15 +1,18 @@
 """Our steps in benchmarks/gpu.py: those of a run, with its loader on a thread, clipping and LAMB."""
 
 from collections.abc import Generator
+from dataclasses import replace
 
 import torch
 
+from bertwright.core.log import SILENT
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.example_set import StepCounts
 from bertwright.model.batch import PackedBatch, to_device
 from bertwright.model.flops import STEP, forward_flops
 from bertwright.optim.config import LambConfig
 from bertwright.train.engine.single import Single
+from bertwright.train.graph.recorded import build_recorder
 from bertwright.train.micro_batch import prefetch
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.setup.trainee import build_network
@@ -24,7 +27,9 @@ def our_steps(case: Case, side: Side, device: torch.device) -> Steps:
     """The network is built as a run builds it, from the side's section [train]."""
     torch.backends.cuda.enable_cudnn_sdp(side.cudnn)
     network = build_network(case.network, side.config(case), device)
-    trained = network.trainee(Single(network.model, LambConfig()), Ranks(), "")
+    engine = Single(network.model, LambConfig())
+    recorder = build_recorder(side.config(case), engine, device, SILENT)
+    trained = replace(network.trainee(engine, Ranks(), ""), recorder=recorder)
     drawn = case.loader(side.packed)
 
     def fetch(step: int) -> tuple[list[MicroBatch], list[PackedBatch], StepCounts]:

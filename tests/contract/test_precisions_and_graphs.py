@@ -85,7 +85,7 @@ def test_a_graph_computes_the_losses_and_gradients_of_the_network_as_it_is_writt
 ) -> None:
     # A compiler of machine code takes a minute.
     compiled = torch.compile
-    monkeypatch.setattr(torch, "compile", lambda each, mode, **more: compiled(each, backend="aot_eager", **more))
+    monkeypatch.setattr(torch, "compile", lambda each, **more: compiled(each, backend="aot_eager", **more))
     torch._dynamo.reset()
     model = network()
     try:

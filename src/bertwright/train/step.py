@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +20,7 @@ from bertwright.core import rng
 from bertwright.model.batch import PackedBatch
 from bertwright.model.dropout import seed_dropout
 from bertwright.tasks.terms import Summed
+from bertwright.train.graph.recorded import Scales
 from bertwright.train.setup.trainee import Trainee
 
 
@@ -76,7 +78,9 @@ def train_step(
 ) -> StepResult:
     """Train on one global batch, of which `batches` is this rank's share, processed one after another; `totals` has the
     global N of each term."""
-    _clear_gradients(trainee)
+    # None instead of zeros: zeros would cost a pass over memory, and another to add the first gradients to them. Except
+    # for a recorded pass, which adds to the same tensors in every step.
+    trainee.model.zero_grad(set_to_none=trainee.recorder is None)
     sums = _agreed_sums(trainee, batches, totals, update)
     norm = trainee.engine.reduce(update.loss_scale)
     trainee.ranks.all_reduce([sums])
@@ -93,16 +97,6 @@ def train_step(
         for values in (losses, {name: right for name, right in correct.items() if not math.isnan(right)})
     )
     return StepResult(means, grad_norm, applied, accuracies, loss)
-
-
-def _clear_gradients(trainee: Trainee) -> None:
-    replayed = trainee.graph.kind == "compiled" and trainee.precision.device.type == "cuda"
-    # None instead of zeros: zeros would cost a pass over memory, and another to add the first gradients to them. Except
-    # with CUDA graphs: a replay overwrites the gradients of the previous one, so they are added to memory of their own.
-    trainee.model.zero_grad(set_to_none=not replayed)
-    for parameter in trainee.model.parameters():
-        if replayed and parameter.requires_grad and parameter.grad is None:
-            parameter.grad = torch.zeros_like(parameter)
 
 
 def _is_good(value: float, limit: float) -> bool:
@@ -128,16 +122,27 @@ def _agreed_sums(
 
 
 def _sums(trainee: Trainee, batches: Iterable[PackedBatch], totals: Mapping[str, int], update: StepSettings) -> Tensor:
-    """Return this rank's contribution to each term's mean, to its share of correct predictions if requested, and to the
-    loss: [terms + 1] or [2 terms + 1] float64 on the device. Computes the gradients of the loss."""
-    network = trainee.network()
+    """Return this rank's contribution to each term's mean, to its share of correct predictions if they are counted, and
+    to the loss: [terms + 1] or [2 terms + 1] float64 on the device. Computes the gradients of the loss."""
+    network, device, recorder = trainee.network(), trainee.precision.device, trainee.recorder
+    # A recorded pass is the same in every step, so it always counts them.
+    accuracy = update.accuracy or recorder is not None
+    run = partial(run_pass, trainee, network, accuracy=accuracy)
+    scales = Scales({name: max(total, 1) for name, total in totals.items()}, update.loss_scale)
     # Summed on the device: reading them for each micro-batch would make the host wait every time.
-    sums = torch.zeros(len(totals) * (1 + update.accuracy) + 1, dtype=torch.float64, device=trainee.precision.device)
+    sums = torch.zeros(len(totals) * (1 + accuracy) + 1, dtype=torch.float64, device=device)
     for micro_step, (batch, last) in enumerate(_until_last(batches)):
         trainee.ranks.count_pass()
         # Depends on the rank: with the same seed two ranks would drop the same elements of different sequences.
-        seed_dropout(trainee.precision.device, rng.key(update.dropout_key, micro_step, trainee.ranks.rank))
-        sums += run_pass(trainee, network, batch, totals, update, last)
+        seed = partial(seed_dropout, device, rng.key(update.dropout_key, micro_step, trainee.ranks.rank))
+        if recorder is not None and not micro_step:
+            recorder.begin_step(run, seed, batch, scales)
+        seed()
+        replayed = recorder.replay(batch, scales) if recorder is not None else None
+        if replayed is None:
+            # If a rank may run out of memory, no all-reduce may begin before all ranks are known to have succeeded.
+            replayed = run(batch, scales, last=last and not update.may_run_out)
+        sums += replayed
     return sums
 
 
@@ -145,24 +150,23 @@ def run_pass(
     trainee: Trainee,
     network: nn.Module,
     batch: PackedBatch,
-    totals: Mapping[str, int],
-    update: StepSettings,
-    last: bool,
+    scales: Scales,
+    accuracy: bool = False,
+    last: bool = False,
 ) -> Tensor:
-    """Run the forward and the backward pass of a micro-batch, adding to the gradients; returns its contributions as
-    `_sums`. The host reads nothing from the device, so a pass of fixed shapes could be recorded and replayed."""
+    """Run the forward and the backward pass of a micro-batch, adding to the gradients; returns its contributions,
+    [terms + 1] or [2 terms + 1], as `_sums` does. The host reads nothing, so that the pass can be recorded."""
     with trainee.precision.forward():
         terms = trainee.objective.terms(network, batch)
         losses = trainee.sum_losses(terms)
-        means = {name: losses[name] / max(total, 1) for name, total in totals.items()}
+        means = {name: losses[name] / divisor for name, divisor in scales.divisors.items()}
         # A term with share 0 is only measured, and has no backward pass.
         loss = torch.stack([mean * terms[name].share for name, mean in means.items() if terms[name].share]).sum()
     measured = [mean.detach() for mean in means.values()]
-    if update.accuracy:  # before the backward pass, which frees the logits
-        measured += [_right(terms[name]).double() / max(total, 1) for name, total in totals.items()]
+    if accuracy:  # before the backward pass, which frees the logits
+        measured += [_right(terms[name]).double() / divisor for name, divisor in scales.divisors.items()]
     del terms
-    # If a rank may run out of memory, no all-reduce may begin before all ranks are known to have succeeded.
-    trainee.engine.root(loss * update.loss_scale, last and not update.may_run_out).backward()
+    trainee.engine.root(loss * scales.loss, last).backward()
     return torch.stack([*measured, loss.detach()])
 
 

@@ -60,7 +60,7 @@ def loss_and_gradients(model: PreTrainingModel, batch: MicroBatch, losses: Any =
 def as_written(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is traced runs as it is written: a compiler of machine code takes a minute."""
     compiled = torch.compile
-    monkeypatch.setattr(torch, "compile", lambda each, mode, **more: compiled(each, backend="aot_eager", **more))
+    monkeypatch.setattr(torch, "compile", lambda each, **more: compiled(each, backend="aot_eager", **more))
     compiled_losses.cache_clear()
     torch._dynamo.reset()
     counters.clear()
@@ -87,7 +87,7 @@ def test_each_region_is_one_graph_for_all_batches(family: Any, again: bool, as_w
     for lengths in BATCHES:
         ours, theirs = (
             loss_and_gradients(plain, drawn(lengths)),
-            loss_and_gradients(traced, in_rows(drawn(lengths), ROOM), compiled_losses("default")),
+            loss_and_gradients(traced, in_rows(drawn(lengths), ROOM), compiled_losses()),
         )
         for one, other in zip(ours, theirs, strict=True):
             torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
@@ -103,7 +103,7 @@ def test_compiled_losses_and_their_gradients_are_those_of_eager(dtype: torch.dty
     torch.manual_seed(0)
     labels, weights = torch.randint(50, (9,)), torch.rand(9)
     found = []
-    for losses in (loss_sums, compiled_losses("default")):
+    for losses in (loss_sums, compiled_losses()):
         logits = torch.randn(9, 50, generator=torch.Generator().manual_seed(1)).to(dtype).requires_grad_()
         teachers = torch.randn(9, 50, generator=torch.Generator().manual_seed(2)).to(dtype)
         terms = {"mlm": Term(logits, labels, weights), "soft": SoftTerm(logits, teachers, weights, 2.0, 1.0)}
@@ -169,25 +169,12 @@ def test_compiled_training_has_the_losses_of_eager_training(train: Train, packin
     assert compiled.counts["sessions"][0]["graph"] == "compiled"
 
 
-@each_row(
-    ("settings", "device", "mode"),
-    [
-        ({"kind": "compiled"}, "cuda", "reduce-overhead"),
-        ({"kind": "compiled", "cuda_graphs": False}, "cuda", "default"),
-        ({"kind": "compiled", "cuda_graphs": True}, "cpu", "default"),
-    ],
-)
-def test_cuda_graphs_are_used_unless_disabled(
-    settings: dict[str, Any], device: str, mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whole and of fixed shape in each case. That replays compute the same only a GPU shows: `tests/gpu`."""
-    monkeypatch.setattr("bertwright.train.graph.graph.missing_compiler", lambda device: "")
+def test_every_region_is_whole_and_of_fixed_shape(monkeypatch: pytest.MonkeyPatch) -> None:
     found = list[dict[str, Any]]()
     monkeypatch.setattr(torch, "compile", lambda function, **settings: found.append(settings))
-    config = TypeAdapter[CompiledConfig](GraphConfig).validate_python(settings)
     network = BertModelConfig(size="tiny", max_positions=32).resolve(61, False)
-    run_as(PreTrainingModel(network, "padded"), config, torch.device(device))
-    assert len(found) > 2 and all(each == {"fullgraph": True, "dynamic": False, "mode": mode} for each in found)
+    run_as(PreTrainingModel(network, "padded"), CompiledConfig(), CPU)
+    assert len(found) > 2 and all(each == {"fullgraph": True, "dynamic": False} for each in found)
 
 
 def test_what_is_not_compiled_has_no_graphs_to_record() -> None:

@@ -24,8 +24,9 @@ class CompiledConfig(Section):
     kind: Literal["compiled"] = "compiled"
     """Selects this mode."""
     cuda_graphs: bool = True
-    """Whether a GPU replays each pass as one recorded CUDA graph instead of launching its kernels one by one; no effect
-    on a CPU."""
+    """Whether a GPU replays the forward and backward pass of each micro-batch as one recorded CUDA graph, instead of
+    launching its kernels one by one. Each training compares the first replay with the pass itself. No effect on a CPU,
+    with several ranks, or with `checkpoint_activations`."""
 
 
 class OrtModuleConfig(Section):

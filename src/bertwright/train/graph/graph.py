@@ -22,7 +22,6 @@ from bertwright.train.graph.packages import REMEDY, missing_compiler, missing_or
 
 _SHAPES = 128
 """Maximum number of shapes and kinds of a region that a training may have."""
-Mode = Literal["default", "reduce-overhead"]
 
 
 def run_as(model: Model, config: GraphConfig, device: torch.device) -> nn.Module:
@@ -43,7 +42,7 @@ def run_as(model: Model, config: GraphConfig, device: torch.device) -> nn.Module
             torch.use_deterministic_algorithms(mode > 0, warn_only=mode == 1)
             # Each phase and halved micro-batches have separate shapes; torch's default limit is eight.
             torch._dynamo.config.recompile_limit = _SHAPES
-            compile_regions(model, mode_of(config, device))
+            compile_regions(model)
             return model
         case OrtModuleConfig():
             if missing := missing_ortmodule():
@@ -59,12 +58,7 @@ def run_as(model: Model, config: GraphConfig, device: torch.device) -> nn.Module
             assert_never(config)
 
 
-def mode_of(config: CompiledConfig, device: torch.device) -> Mode:
-    """Return the mode of torch.compile: the second replays recorded CUDA graphs."""
-    return "reduce-overhead" if config.cuda_graphs and device.type == "cuda" else "default"
-
-
-def compile_regions(model: Model, mode: Mode) -> None:
+def compile_regions(model: Model) -> None:
     """Compile the embeddings, the layers and the heads of a network, in place, for training; scoring runs them as
     written."""
     encoder: Any = model.encoder
@@ -75,7 +69,7 @@ def compile_regions(model: Model, mode: Mode) -> None:
     regions = [part for part in (*parts, *heads) if not type(part).forward.__module__.startswith("torch.")]
     # One compiled function for all modules of a class, whose weights are its inputs. On the instance: a wrapper module
     # would add its own name to the tensor names.
-    compiled = {kind: _compiled(kind.forward, mode) for kind in {type(part) for part in regions}}
+    compiled = {kind: _compiled(kind.forward) for kind in {type(part) for part in regions}}
     for part in regions:
         part.__dict__["forward"] = partial(_run_region, compiled[type(part)], part)
 
@@ -84,15 +78,15 @@ def _run_region(compiled: Callable[..., Tensor], part: nn.Module, *given: Any) -
     return compiled(part, *given) if part.training else type(part).forward(part, *given)
 
 
-def _compiled(function: Callable[..., Any], mode: Mode) -> Callable[..., Any]:
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     # A full graph, or the host would be waited for between its parts; of fixed shape, so that it can be replayed.
-    return torch.compile(function, fullgraph=True, dynamic=False, mode=mode)
+    return torch.compile(function, fullgraph=True, dynamic=False)
 
 
 @cache
-def compiled_losses(mode: Mode) -> Callable[[Mapping[str, Summed]], dict[str, Tensor]]:
+def compiled_losses() -> Callable[[Mapping[str, Summed]], dict[str, Tensor]]:
     """Return `loss_sums`, compiled."""
-    return _compiled(loss_sums, mode)
+    return _compiled(loss_sums)
 
 
 GraphKind = Literal["eager", "compiled", "ortmodule"]

@@ -14,6 +14,7 @@ from bertwright.optim.config import MuonConfig, OptimConfig
 from bertwright.train.averaging.averaging import build_averaging
 from bertwright.train.engine.ds_config import step_of
 from bertwright.train.engine.engine import build_engine
+from bertwright.train.graph.recorded import build_recorder
 from bertwright.train.machine.cpu_isa import in_use
 from bertwright.train.machine.thread_policy import threads_for, threads_message
 from bertwright.train.monitor.session_record import session_record
@@ -55,7 +56,8 @@ def build(job: TrainJob, ranks: Ranks, log: Log) -> tuple[TrainJob, Trainee, Sta
     optim = in_precision(job.optim, precision.config)
     engine = build_engine(job.config.engine, model, optim, ranks, step_of(job.config))
     engine.load(start.moments)
-    trainee = network.trainee(engine, ranks, job.pair_task, averaging)
+    recorder = build_recorder(job.config, engine, device, log)
+    trainee = replace(network.trainee(engine, ranks, job.pair_task, averaging), recorder=recorder)
     if any(phase.finds_micro_batch for phase in job.phases):
         from bertwright.train.micro_batch import size_phases
 

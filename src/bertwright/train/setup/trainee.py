@@ -28,6 +28,7 @@ from bertwright.train.ranks.ranks import Ranks
 
 if TYPE_CHECKING:
     from bertwright.train.graph.ortmodule import OrtNetwork
+    from bertwright.train.graph.recorded import Recorder
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ class Trainee:
     """Module that runs the operations of `model`, with the same parameters, in another runtime, if there is one."""
     averaging: Averaging | None = None
     """The average of the weights, if one is kept."""
+    recorder: Recorder | None = None
+    """Keeps the recording of a pass, if passes are recorded and replayed."""
 
     def network(self) -> nn.Module:
         """Return the module that computes, with the current weights of `model`: `model` itself, its copy, or the
@@ -58,9 +61,9 @@ class Trainee:
         """Return the loss of each term of a batch, a scalar, for a backward pass: compiled if the network is."""
         if not isinstance(self.graph, CompiledConfig):
             return loss_sums(terms)
-        from bertwright.train.graph.graph import compiled_losses, mode_of
+        from bertwright.train.graph.graph import compiled_losses
 
-        return compiled_losses(mode_of(self.graph, self.precision.device))(terms)
+        return compiled_losses()(terms)
 
     def to_compute(self, batches: Sequence[MicroBatch]) -> list[MicroBatch]:
         """Return those of a rank's micro-batches that need a forward pass."""
