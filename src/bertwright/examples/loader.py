@@ -96,21 +96,6 @@ class Loader:
         batching = replace(self.settings.micro_batching, micro_batch=micro_batch)
         return Loader(self.examples, replace(self.settings, micro_batching=batching))
 
-    def in_full_rows(self, world: int, packing: bool) -> Loader:
-        """The same steps in micro-batches of full rows, for networks that need one shape: as many rows in each as the
-        settings allow, and divide those of a rank evenly.
-
-        `packing`: rows of several examples, if these are one sequence each; tokens per micro-batch become rows.
-        """
-        settings, batching = self.settings, self.settings.micro_batching
-        row_tokens = settings.length if packing and self.examples.most_sequences == 1 else 0
-        size = batching.micro_tokens // settings.length or batching.micro_batch
-        whole = MicroBatching(settings.global_batch, row_tokens)
-        loader = Loader(self.examples, replace(settings, micro_batching=whole))
-        most = max(len(all_rows.row_sizes) for _, (all_rows,) in loader._some_steps(world))
-        passes = -(-most // size)
-        return Loader(self.examples, replace(settings, micro_batching=replace(whole, micro_batch=-(-most // passes))))
-
     def room(self, world: int = 1) -> Room:
         """The shape of the micro-batches of each of `world` ranks in full rows (`in_rows`).
 
