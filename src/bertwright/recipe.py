@@ -17,6 +17,7 @@ from bertwright.contradictions.sections import (
     pairs_unseen,
     too_many_ranks,
     unsupported_by_graph,
+    unsupported_by_kernels,
     unsupported_by_sharding,
     unused_with_own_files,
     without_kernel,
@@ -151,6 +152,7 @@ class Recipe(Section):
             *self._corpus_mistakes(),
             *self._model_mistakes(given, unread),
             *unsupported_by_graph(self.train, self.model),
+            *unsupported_by_kernels(self.train, self.model),
         ]
         mistakes += [*unsupported_by_sharding(self.train, self.optim), *unreachable_settings(self.train)]
         mistakes += [*too_many_ranks(self.train, ranks), *clipped_before_judged(self.train, self.optim, ranks)]

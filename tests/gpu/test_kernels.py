@@ -77,15 +77,16 @@ def test_bias_and_gelu(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("graph", ["eager", "compiled"])
-def test_training_with_attention_of_our_own_follows_training_padded(
-    prepared: Prepared, tmp_path: Path, graph: str
+@pytest.mark.parametrize("ours", [{"attention": "triton"}, {"kernels": "triton"}], ids=["attention", "kernels"])
+def test_training_with_our_own_follows_training_with_torchs(
+    prepared: Prepared, tmp_path: Path, ours: dict[str, str], graph: str
 ) -> None:
-    settings = {"device": "cuda", "precision": "bf16"}
+    settings = {"device": "cuda", "precision": "bf16", "attention": "padded"}
     data = (prepared.examples, prepared.vocab)
-    padded = train("adamw-sequences", *data, tmp_path / "padded", attention="padded", **settings)
-    ours = train("adamw-sequences", *data, tmp_path / "ours", attention="triton", graph=graph, **settings)
+    plain = train("adamw-sequences", *data, tmp_path / "torch", **settings)
+    own = train("adamw-sequences", *data, tmp_path / "ours", **{**settings, **ours, "graph": graph})
     rows = [
-        [json.loads(line) for line in (done.path / "metrics.jsonl").read_text().splitlines()] for done in (padded, ours)
+        [json.loads(line) for line in (done.path / "metrics.jsonl").read_text().splitlines()] for done in (plain, own)
     ]
     for one, other in zip(*rows, strict=True):
         assert one["batch"] == other["batch"]

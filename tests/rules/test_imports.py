@@ -338,11 +338,12 @@ def test_recipes_load_without_torch_or_the_text_tools() -> None:
 
 def test_only_kernels_import_triton_and_only_their_users_import_kernels() -> None:
     """And those inside functions: a CPU-only installation has no Triton."""
-    kernels, users = SOURCE / "model" / "kernels", {SOURCE / "model" / "attention" / "triton.py"}
+    model = SOURCE / "model"
+    kernels, users = model / "kernels", {model / "attention" / "triton.py", model / "fused.py"}
     for path in (path for path in files() if path.parent != kernels):
         assert "triton" not in {name.partition(".")[0] for name in imported(path)}, path
         assert path in users or not any("model.kernels" in name for name in imported(path)), path
-    assert "triton" not in loaded_after("import bertwright.model.attention.triton, bertwright.train.run")
+    assert "triton" not in loaded_after("import bertwright.model.kernels.needs, bertwright.train.run")
 
 
 def test_batches_are_drawn_with_numpy_and_pydantic_alone() -> None:

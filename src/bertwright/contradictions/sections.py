@@ -105,6 +105,15 @@ def unsupported_by_graph(train: TrainConfig, model: ModelConfig) -> Iterator[Mis
             )
 
 
+def unsupported_by_kernels(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
+    """Yield a network whose layers our own kernels do not compute."""
+    if train.kernels == "triton" and model.kind == "modern":
+        text = (
+            "triton joins biases with what follows them, but a ModernBERT has none, and torch's compiler fuses the rest"
+        )
+        yield "train.kernels", f"{text}; set train.kernels=torch, or model.kind=bert"
+
+
 def _unsupported_by_onnx(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
     """Yield what ONNX Runtime does not support, in its last release that trains."""
     graph = "train.graph=ortmodule"
@@ -114,6 +123,9 @@ def _unsupported_by_onnx(train: TrainConfig, model: ModelConfig) -> Iterator[Mis
     if train.attention in ("varlen", "triton"):
         text = f"{train.attention} is a kernel for GPUs, but {graph} computes on a CPU"
         yield "train.attention", f"{text}; set train.attention=auto"
+    if train.kernels == "triton":
+        text = f"triton are kernels for GPUs, but {graph} computes on a CPU"
+        yield "train.kernels", f"{text}; set train.kernels=torch"
     if train.device == "cuda":
         yield "train.device", f"cuda: {graph} computes on a CPU; set train.device=cpu, or train.graph=compiled"
     if train.checkpoint_activations:

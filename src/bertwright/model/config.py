@@ -22,6 +22,8 @@ from bertwright.model.modern.network import ModernConfig
 
 Kernel = Literal["sequences", "padded", "varlen", "triton"]
 """How attention is computed; `model.attention` has a module for each kernel."""
+LayerKernels = Literal["torch", "triton"]
+"""How what follows a product is computed; `model.fused` has both."""
 VARLEN_CAPABILITY = (8, 0)
 """Lowest compute capability of an NVIDIA GPU that the kernels `varlen` and `triton` support (Ampere)."""
 _WIDEST: dict[str, int] = {"varlen": 256, "triton": 128}

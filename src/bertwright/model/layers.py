@@ -1,7 +1,7 @@
 """The post-layer-norm encoder layer of Vaswani et al. 2017, as used by BERT and DistilBERT, and the pooler.
 
 Names carry shapes: B sequences, T tokens of all sequences together, N tokens whose states are read, Q tokens whose
-queries the kernel takes (T or N), H hidden, A heads, D head width (H = A·D).
+queries the kernel takes (T or N), H hidden, A heads, D head width (H = A·D), F inner.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from typing import Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import gelu
 
 from bertwright.model.attention.kernel import Attend, read
+from bertwright.model.config import LayerKernels
 from bertwright.model.dropout import Dropout
+from bertwright.model.fused import product_add_norm, product_gelu
 from bertwright.model.norm import LayerNorm
 
 
@@ -65,6 +66,9 @@ class Layer(nn.Module):
 class SelfAttention(nn.Module):
     """Multi-head self-attention with its residual and layer norm."""
 
+    kernels: LayerKernels = "torch"
+    """How what follows its products is computed: it changes the speed, not the function; see `use_kernels`."""
+
     def __init__(self, config: PostNormConfig) -> None:
         super().__init__()
         width = config.hidden_size
@@ -86,11 +90,14 @@ class SelfAttention(nn.Module):
         # `scaled_dot_product_attention` ignores train and eval mode, so its dropout must be turned off here.
         attended_QH = attend(q_QAD, k_TAD, v_TAD, self.attention_dropout if self.training else 0.0).flatten(-2)
         attended_NH = read(attended_QH, read_N) if attend.read_N is None else attended_QH
-        return self.norm(read_NH + self.dropout(self.output(attended_NH)))
+        return product_add_norm(attended_NH, read_NH, self.output, self.dropout, self.norm, self.kernels)
 
 
 class FeedForward(nn.Module):
     """Two linear maps with a GELU between them, with residual and layer norm."""
+
+    kernels: LayerKernels = "torch"
+    """As `SelfAttention.kernels`."""
 
     def __init__(self, config: PostNormConfig) -> None:
         super().__init__()
@@ -101,8 +108,15 @@ class FeedForward(nn.Module):
 
     def forward(self, x_TH: Tensor) -> Tensor:
         """[T, H] -> [T, H]."""
-        y_TH = self.dropout(self.output(gelu(self.inner(x_TH))))
-        return self.norm(x_TH + y_TH)
+        inner_TF = product_gelu(x_TH, self.inner, self.kernels)
+        return product_add_norm(inner_TF, x_TH, self.output, self.dropout, self.norm, self.kernels)
+
+
+def use_kernels(network: nn.Module, kernels: LayerKernels) -> None:
+    """Compute what follows the products of a network's layers with these kernels; those of a CPU are torch's."""
+    for module in network.modules():
+        if isinstance(module, SelfAttention | FeedForward):
+            module.kernels = kernels
 
 
 class Pooler(nn.Module):

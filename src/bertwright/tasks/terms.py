@@ -93,8 +93,8 @@ def cross_entropy_sum(logits_NC: Tensor, labels_N: Tensor, weights_N: Tensor) ->
     """Σ weight · cross-entropy over N predictions of C classes: a scalar, differentiable once."""
     wide = torch.promote_types(logits_NC.dtype, torch.float32)
     if is_traced():
-        # torch's compiler makes two passes of it, over logits in their precision; the second writes the gradient over
-        # them (docs/decisions/0068).
+        # torch's compiler makes two passes of it over the logits, in their precision: one reads them, the other reads
+        # them and writes the gradient (docs/decisions/0068).
         losses_N = cross_entropy(logits_NC.to(wide), labels_N, reduction="none")
         return (losses_N * weights_N.to(wide)).sum()
     rule = _CrossEntropySum if logits_NC.dtype == wide else _BlockedCrossEntropySum

@@ -10,7 +10,7 @@ from bertwright.core.addresses import check_address
 from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.config import Section, UserPath, known_by_content, runtime_only
 from bertwright.examples.config import ImportedData
-from bertwright.model.config import Kernel
+from bertwright.model.config import Kernel, LayerKernels
 from bertwright.tasks.config import TaskConfig
 from bertwright.tasks.pretraining.config import PreTrainingConfig
 from bertwright.train.averaging.config import AveragingConfig, EmaConfig, NoAveragingConfig
@@ -183,6 +183,10 @@ class TrainConfig(Section):
     (FlashAttention over all sequences; GPU, bf16 or fp16), `triton` (a kernel of our own over all sequences, also with
     dropout of attention weights; GPU), or `auto`: `sequences` on a CPU, `padded` on a GPU and whenever `graph` is not
     eager. Changes the speed, the order of summation, and which weights dropout drops."""
+    kernels: LayerKernels = runtime_only("torch")
+    """What computes GELU, dropout, residuals and layer norms of BERT and DistilBERT: `torch`, whose compiler fuses them
+    (`graph`), or `triton` (kernels of our own; GPU). Changes the speed, the order of summation, and what dropout
+    drops."""
     memory_limit_gb: float = runtime_only(0.0, ge=0)
     """Memory (GB) that a rank may use, if `micro_batch` is auto; 0: that of its GPU, or its share of the machine's."""
     checkpoint_activations: bool = runtime_only(False)

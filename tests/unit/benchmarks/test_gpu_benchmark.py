@@ -64,7 +64,7 @@ def test_sides_on_a_gpu() -> None:
     assert base == [
         "bertwright",
         PEER,
-        *(f"bertwright, {it}" for it in ("triton attention", "padded attention", "eager")),
+        *(f"bertwright, {it}" for it in ("triton attention", "padded attention", "own kernels", "eager")),
     ]
     assert modern == [
         "bertwright", PEER, "bertwright, varlen attention", "bertwright, padded attention",

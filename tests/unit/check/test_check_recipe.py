@@ -250,6 +250,11 @@ def test_a_kernel_for_gpus_needs_one(
         load(*keys[1:], "train.attention=triton", "train.device=cpu"), tmp_path / "run", "train.attention"
     )
     assert verdict.text == "train.attention = triton is a kernel for GPUs, but this training runs on a CPU."
+    own = load("train.kernels=triton", *keys[1:], "train.device=cpu")
+    (verdict,) = found(own, tmp_path / "run", "train.kernels")
+    assert verdict.sentence == (
+        "train.kernels = triton is a kernel for GPUs, but this training runs on a CPU. Set train.kernels=torch."
+    )
     on_gpu((7, 5))
     (verdict,) = found(load(*keys, "train.device=auto"), tmp_path / "run", "train.attention")
     assert verdict.level == "error" and verdict.sentence == (

@@ -14,6 +14,7 @@ from bertwright.contradictions.sections import (
     pairs_unseen,
     too_many_ranks,
     unsupported_by_graph,
+    unsupported_by_kernels,
     unsupported_by_sharding,
     without_kernel,
     wrong_groups,
@@ -169,6 +170,7 @@ def test_each_phase_is_checked_for_fixed_shapes() -> None:
         ({"precision": "tf32"}, "train.precision"),
         ({"attention": "varlen"}, "train.attention"),
         ({"attention": "triton"}, "train.attention"),
+        ({"kernels": "triton"}, "train.kernels"),
         ({"device": "cuda"}, "train.device"),
         ({"checkpoint_activations": True}, "train.checkpoint_activations"),
         ({"objective": {"kind": "classification", "task": "cola"}}, "train.objective"),
@@ -177,6 +179,12 @@ def test_each_phase_is_checked_for_fixed_shapes() -> None:
 def test_onnx_runtime_refuses_what_a_compiled_graph_accepts(settings: dict[str, Any], wrong: str) -> None:
     assert keys(unsupported_by_graph(train(graph="ortmodule", **settings), model())) == [wrong]
     assert keys(unsupported_by_graph(train(graph="compiled", **settings), model())) == []
+
+
+def test_our_own_kernels_need_biases_of_products() -> None:
+    for kernels, wrong in (("torch", []), ("triton", ["train.kernels"])):
+        assert keys(unsupported_by_kernels(train(kernels=kernels), model(kind="modern"))) == wrong
+        assert keys(unsupported_by_kernels(train(kernels=kernels), model(kind="distilbert"))) == []
 
 
 def test_onnx_runtime_needs_biases_in_layer_norms() -> None:

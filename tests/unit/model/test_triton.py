@@ -1,35 +1,41 @@
-"""When our own attention kernel is refused; what it computes: `tests/kernels`, `tests/gpu/test_kernels.py`."""
+"""When our own kernels are refused; what they compute: `tests/kernels`, `tests/gpu/test_kernels.py`."""
 
 import pytest
 import torch
 from tests.reference.batches import NUMBERS
 
 from bertwright.core.errors import MissingExtraError
+from bertwright.model import fused
 from bertwright.model.attention import triton
 from bertwright.model.bert.network import BertConfig
+from bertwright.model.kernels import needs
 
 GPU, NETWORK = torch.device("cuda"), BertConfig(**NUMBERS)
 
 
-def test_what_it_cannot_do_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert triton.refusal(torch.device("cpu"), NETWORK).startswith("is a kernel for GPUs")
-    monkeypatch.setattr(triton, "find_spec", lambda name: object())
+def test_what_they_cannot_do_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert triton.refusal(torch.device("cpu"), NETWORK).startswith("is for GPUs")
+    assert fused.refusal(torch.device("cpu")) == (
+        "is for GPUs, but this training runs on a CPU; set train.kernels=torch"
+    )
+    monkeypatch.setattr(needs, "find_spec", lambda name: object())
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 0))
-    assert triton.refusal(GPU, NETWORK) == ""
+    assert triton.refusal(GPU, NETWORK) == fused.refusal(GPU) == ""
     with_dropout = BertConfig(**{**NUMBERS, "attention_probs_dropout_prob": 0.1})
     assert triton.refusal(GPU, with_dropout) == ""
     narrow = BertConfig(**{**NUMBERS, "num_attention_heads": 2})
     assert triton.refusal(GPU, narrow).startswith("supports heads whose width is a multiple of 8 and at most 128")
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (7, 5))
-    assert (
-        triton.refusal(GPU, NETWORK) == "needs compute capability 8.0, but this GPU has 7.5; set train.attention=padded"
-    )
+    old = "needs compute capability 8.0, but this GPU has 7.5; set train."
+    assert triton.refusal(GPU, NETWORK) == f"{old}attention=padded"
+    assert fused.refusal(GPU) == f"{old}kernels=torch"
 
 
-def test_without_triton_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(triton, "find_spec", lambda name: None)
+def test_without_triton_they_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(needs, "find_spec", lambda name: None)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
-    with pytest.raises(
-        MissingExtraError, match=r"needs Triton, which comes with torch for CUDA.*train\.attention=padded"
-    ):
+    needed = r"needs Triton, which comes with torch for CUDA.*train"
+    with pytest.raises(MissingExtraError, match=rf"{needed}\.attention=padded"):
         triton.refusal(GPU, NETWORK)
+    with pytest.raises(MissingExtraError, match=rf"{needed}\.kernels=torch"):
+        fused.refusal(GPU)

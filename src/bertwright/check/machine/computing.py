@@ -128,7 +128,12 @@ def computing(recipe: Recipe, stages: Sequence[str], at: OtherMachine | None = N
     device = "cuda" if trains_on_gpu(recipe, at) else "cpu"
     yield from _graph(train.graph, device, at)
     if train.attention in ("varlen", "triton"):
-        yield from _gpu_kernel(recipe, device, at)
+        setting = f"train.attention = {train.attention}"
+        yield from _gpu_kernel(recipe, device, at, setting, {"cpu": "auto", "cuda": "padded"}[device])
+    if train.attention == "varlen" and device == "cuda" and at is None:
+        yield from _windows(recipe)
+    if train.kernels == "triton":
+        yield from _gpu_kernel(recipe, device, at, "train.kernels = triton", "torch")
     ends = known_ends(train)
     if ends is None:
         return
@@ -141,21 +146,24 @@ def computing(recipe: Recipe, stages: Sequence[str], at: OtherMachine | None = N
     yield from (warning(*idle) for idle in partly_reached_settings(train, ends))
 
 
-def _gpu_kernel(recipe: Recipe, device: str, at: OtherMachine | None) -> Iterator[Verdict]:
-    """Yield what the machine lacks for the kernel; whether it supports the networks is checked on the recipe itself
-    (`contradictions`)."""
-    key, kernel = "train.attention", recipe.train.attention
+def _gpu_kernel(recipe: Recipe, device: str, at: OtherMachine | None, setting: str, instead: str) -> Iterator[Verdict]:
+    """Yield what the machine lacks for a kernel, and the value to set instead; whether it supports the networks is
+    checked on the recipe itself (`contradictions`)."""
+    key, _, _ = setting.partition(" ")
+    remedy = f"set {key}={instead}."
     if device == "cpu":
-        text = f"{key} = {kernel} is a kernel for GPUs, but this training runs on a CPU."
-        yield error(key, text, remedy_for(recipe, f"set {key}=auto.", at))
+        text = f"{setting} is a kernel for GPUs, but this training runs on a CPU."
+        yield error(key, text, remedy_for(recipe, remedy, at))
         return
     has = machine_facts.gpu_capability() if at is None else at.capability
     if has is not None and has < VARLEN_CAPABILITY:
-        text = f"{key} = {kernel} needs compute capability 8.0 (NVIDIA Ampere), but this GPU has {has[0]}.{has[1]}."
-        yield error(key, text, remedy_for(recipe, f"set {key}=padded.", at))
-    if at is not None or kernel != "varlen":
-        return
-    version = machine_facts.torch_build().version
+        text = f"{setting} needs compute capability 8.0 (NVIDIA Ampere), but this GPU has {has[0]}.{has[1]}."
+        yield error(key, text, remedy_for(recipe, remedy, at))
+
+
+def _windows(recipe: Recipe) -> Iterator[Verdict]:
+    """Yield a network with windows, of which the FlashAttention of this machine's torch has none."""
+    key, version = "train.attention", machine_facts.torch_build().version
     if (whose := _network_with_windows(recipe)) and tuple(map(int, re.findall(r"\d+", version)[:2])) < _WINDOWS:
         text = f"{key} = varlen needs torch 2.12 for the attention windows of {whose}, but this is torch {version}."
         yield error(key, text, f"Install torch 2.12 or newer, or set {key}=padded.", MissingExtraError)

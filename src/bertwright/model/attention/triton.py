@@ -6,14 +6,11 @@ shapes: T tokens, A heads, D head width.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import torch
 from torch import Tensor
 
-from bertwright.core.errors import MissingExtraError
 from bertwright.examples.batch import Batch
-from bertwright.model.config import VARLEN_CAPABILITY, NetworkConfig, unsupported_heads
+from bertwright.model.config import NetworkConfig, unsupported_heads
 
 
 class Triton:
@@ -49,13 +46,7 @@ def refusal(device: torch.device, network: NetworkConfig) -> str:
 
     Raises `MissingExtraError` if there is no Triton.
     """
-    if device.type != "cuda":
-        return "is a kernel for GPUs, but this training runs on a CPU; set train.attention=auto"
-    if not torch.version.hip and (has := torch.cuda.get_device_capability(device)) < VARLEN_CAPABILITY:
-        return f"needs compute capability 8.0, but this GPU has {has[0]}.{has[1]}; set train.attention=padded"
-    if find_spec("triton") is None:
-        raise MissingExtraError(
-            "train.attention = triton needs Triton, which comes with torch for CUDA. Install the version that torch "
-            f"{torch.__version__} was built with, or set train.attention=padded."
-        )
-    return unsupported_heads("triton", network, "[model]")
+    from bertwright.model.kernels.needs import missing_for
+
+    missing = missing_for("train.attention", device, on_a_cpu="auto", instead="padded")
+    return missing or unsupported_heads("triton", network, "[model]")

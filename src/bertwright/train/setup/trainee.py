@@ -138,6 +138,12 @@ def build_network(network: NetworkConfig, config: TrainConfig, device: torch.dev
     if precision.weights is not None:
         low = LowCopy(model, precision.weights)
     computing = low.network if low else model
+    if config.kernels != "torch":
+        from bertwright.model import fused, layers
+
+        if reason := fused.refusal(device):
+            raise RecipeError(f"train.kernels = {config.kernels} {reason}.")
+        layers.use_kernels(computing, config.kernels)
     made = Network(model, config, precision, kernel, low)
     if config.graph.kind != "eager":
         from bertwright.train.graph.graph import run_as
