@@ -29,7 +29,7 @@ FP16: dict[str, Any] = {"kind": "fp16", "initial_scale": 2.0**24, "growth_interv
 
 def trained(name: str, prepared: Prepared, out: Path, **training: Any) -> Artifact:
     # float32, the precision of the CPU's trainings that these are compared with.
-    training = {"deterministic": True, "precision": "fp32", **training}
+    training = {"deterministic": True, "precision": "fp32", "attention": "padded", **training}
     return train(name, prepared.examples, prepared.vocab, out, device="cuda", **training)
 
 
@@ -113,6 +113,15 @@ def test_the_units_of_this_gpu_choose_the_precision(prepared: Prepared, tmp_path
     expected = of_gpu(None if torch.version.hip else torch.cuda.get_device_capability(), "auto")
     (session,) = trained(ONE_PROCESS[0], prepared, tmp_path / "auto", precision="auto").counts["sessions"]
     assert (session["precision"], session["precision_reason"]) == (expected.config.kind, expected.reason)
+
+
+def test_the_kernels_of_this_gpu_are_timed(prepared: Prepared, tmp_path: Path) -> None:
+    """None of them may fail."""
+    chosen = trained(
+        WITHOUT_CHANCE[0], prepared, tmp_path / "auto", precision="bf16", attention="auto", deterministic=False
+    )
+    (session,) = chosen.counts["sessions"]
+    assert " a layer, " in session["attention_reason"] and "fails" not in session["attention_reason"]
 
 
 @pytest.mark.parametrize("name", WITHOUT_CHANCE[:1])

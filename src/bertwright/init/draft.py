@@ -232,6 +232,4 @@ def _train(request: Request, size: str) -> list[Line]:
     # Drafted for a processor, but where it runs there may be a GPU, which the default would use.
     if request.answers.machine.strip().lower() != "here" and not device.gpu:
         lines.append(("device", '"cpu"', ""))
-    if device.gpu and device.has("bf16") and request.best:
-        lines.append(("attention", '"varlen"', "FlashAttention, without padding"))
     return lines

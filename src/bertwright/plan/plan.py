@@ -20,7 +20,7 @@ from bertwright.estimate.work import PhaseWork, works_of
 from bertwright.forecast_shapes import MachineFacts, Phase, Plan, Spent
 from bertwright.plan.remedies import Needs, remedies
 from bertwright.recipe import Recipe
-from bertwright.train.memory.rank_memory import computing_of, select_kernel
+from bertwright.train.memory.rank_memory import computing_of, expected_kernel
 
 BAND = (0.5, 2.0)
 """Factors from the forecast hours to their bounds, if nothing was measured."""
@@ -165,7 +165,7 @@ def _phase(
         "epochs": None if work.epochs is None else work.epochs * trained,
         "micro_batch": min(size, -(-work.phase.batch // machine.ranks)),
         "micro_batches": work.micro_batches(machine.ranks),
-        "attention": select_kernel(recipe.train, "cuda" if machine.device.gpu else "cpu"),
+        "attention": expected_kernel(recipe.train, machine.device.gpu),
         "precision": recipe.train.precision.kind,
         "memory": {**asdict(memory)},  # type: ignore[typeddict-item]  # its fields are the keys
         "memory_bytes": memory.total,

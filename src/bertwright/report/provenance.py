@@ -148,9 +148,11 @@ def _starts(sessions: Sequence[Mapping[str, Any]]) -> Content:
             session["torch"],
             session.get("precision", ""),
             session.get("precision_reason", ""),
+            session.get("attention", ""),
+            session.get("attention_reason", ""),
         )
         for session in sessions
     ]
     times = f"{len(rows):,} times" if len(rows) > 1 else "once"
-    head = ("from step", "ranks", "threads", "device", "processor", "torch", "precision", "why")
+    head = ("from step", "ranks", "threads", "device", "processor", "torch", "precision", "why", "attention", "why")
     return p(f"Training was started {times}."), table(head, rows)

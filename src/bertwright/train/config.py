@@ -181,8 +181,9 @@ class TrainConfig(Section):
     attention: Literal["auto"] | Kernel = runtime_only("auto")
     """Attention kernel: `sequences` (one call per distinct length; CPU), `padded` (one padded rectangle), `varlen`
     (FlashAttention over all sequences; GPU, bf16 or fp16), `triton` (a kernel of our own over all sequences, also with
-    dropout of attention weights; GPU), or `auto`: `sequences` on a CPU, `padded` on a GPU and whenever `graph` is not
-    eager. Changes the speed, the order of summation, and which weights dropout drops."""
+    dropout of attention weights; GPU), or `auto`: on a GPU the fastest that supports the network and its
+    precision, timed there at the first start and kept on resume; on a CPU `sequences`, or `padded` whenever `graph` is
+    not eager. Changes the speed, the order of summation, and which weights dropout drops."""
     kernels: LayerKernels = runtime_only("torch")
     """What computes GELU, dropout, residuals and layer norms of BERT and DistilBERT: `torch`, whose compiler fuses them
     (`graph`), or `triton` (kernels of our own; GPU). Changes the speed, the order of summation, and what dropout

@@ -51,6 +51,7 @@ class Start(TypedDict):
     waiting: NotRequired[Text]
     micro_batches: NotRequired[list[_MicroBatches]]
     attention: NotRequired[Text]
+    attention_reason: NotRequired[Text]
     engine: NotRequired[Text]
     graph: NotRequired[Text]
     precision: NotRequired[Text]

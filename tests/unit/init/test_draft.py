@@ -150,22 +150,14 @@ def test_positions_of_a_quick_recipe_are_its_longest_phase() -> None:
 
 
 @each_row(
-    ("machine", "attention", "device", "multiple"),
-    [
-        ("2-cores", None, '"cpu"', None),
-        ("h100", '"varlen"', None, "64"),
-        ("t4", None, None, "64"),
-        ("k80", None, None, "64"),
-    ],
+    ("machine", "device", "multiple"),
+    [("2-cores", '"cpu"', None), ("h100", None, "64"), ("t4", None, "64"), ("k80", None, "64")],
 )
-def test_what_the_machine_computes_with(
-    machine: str, attention: str | None, device: str | None, multiple: str | None
-) -> None:
-    """The kernel for GPUs is for the quality "best", on GPUs that have bf16; the precision is left to the training."""
+def test_what_the_machine_computes_with(machine: str, device: str | None, multiple: str | None) -> None:
+    """Precision and attention kernel are left to the training."""
     found = keys(machine=machine, quality="best")
-    assert (found.get("train.precision"), found.get("train.attention")) == (None, attention)
+    assert (found.get("train.precision"), found.get("train.attention")) == (None, None)
     assert (found.get("train.device"), found.get("model.pad_vocab_to_multiple_of")) == (device, multiple)
-    assert "train.attention" not in keys(machine=machine)
 
 
 def batch(tokens: int, length: int = 128, **given: Any) -> int:

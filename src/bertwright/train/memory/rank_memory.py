@@ -66,7 +66,7 @@ class Computing:
 def computing_of(config: TrainConfig, optim: OptimConfig, ranks: int, gpu: bool) -> Computing:
     """Return how each of `ranks` ranks computes, on a GPU or a CPU."""
     sharing = Sharing(config.engine, optim, ranks)
-    kernel = select_kernel(config, "cuda" if gpu else "cpu")
+    kernel = expected_kernel(config, gpu)
     low = isinstance(config.precision, Bf16Config) and config.precision.weights == "bf16"
     # `last` keeps its copies in host memory.
     averages = 0 if gpu and isinstance(config.averaging, LastConfig) else averaged_copies(config.averaging)
@@ -188,11 +188,18 @@ def over_limit(train: TrainConfig, network: NetworkConfig, computing: Computing)
 
 
 def select_kernel(config: TrainConfig, device_type: str) -> Kernel:
-    """Return the recipe's kernel; for auto, the one that suits the device (`cpu`, `cuda`), or `padded` if the graph
-    needs fixed shapes."""
+    """Return the recipe's kernel; for auto, the one to use without a measurement: the one that suits the device (`cpu`,
+    `cuda`), or `padded` if the graph needs fixed shapes."""
     if config.attention != "auto":
         return config.attention
     return kernel_for(device_type) if config.graph.kind == "eager" else "padded"
+
+
+def expected_kernel(config: TrainConfig, gpu: bool) -> Kernel:
+    """Return the recipe's kernel; for auto, the one that training is likely to choose: on a GPU it times those that
+    support the network (`train.setup.choose_attention`), and the fastest have no padding."""
+    unnamed = gpu and config.attention == "auto" and config.graph.kind != "ortmodule"
+    return "triton" if unnamed else select_kernel(config, "cuda" if gpu else "cpu")
 
 
 def micro_batches(phase: PhaseConfig, ranks: int, mean_length: float) -> int:

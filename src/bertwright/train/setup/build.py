@@ -23,6 +23,7 @@ from bertwright.train.precision.loss_scale import scale_from
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.settings.phase_changes import check_phase_lengths, growth_message
 from bertwright.train.settings.unreachable_settings import known_ends, partly_reached_settings
+from bertwright.train.setup.choose_attention import resolve_attention
 from bertwright.train.setup.job import TrainJob
 from bertwright.train.setup.resume import find_start
 from bertwright.train.setup.trainee import Network, Trainee, build_network
@@ -33,10 +34,11 @@ from bertwright.train.state import State
 def build(job: TrainJob, ranks: Ranks, log: Log) -> tuple[TrainJob, Trainee, State]:
     """Build everything that training needs; load weights, moments and average from the newest checkpoint, if any.
 
-    Returns the job with its micro-batch sizes resolved, what to train, and the state to continue from, which includes
-    the record of this start.
+    Returns the job with its attention kernel and micro-batch sizes resolved, what to train, and the state to continue
+    from, which includes the record of this start.
     """
     device = training_device(job.config.device)
+    job = resolve_attention(job, device, ranks, log)
     network = build_network(job.network, job.config, device)
     precision, model = network.precision, network.model
     _say(job, network, device, log)
@@ -63,7 +65,7 @@ def build(job: TrainJob, ranks: Ranks, log: Log) -> tuple[TrainJob, Trainee, Sta
 
         job = replace(job, phases=size_phases(job, state, device, ranks, log))
     record = session_record(state, device, network.kernel, ranks, job.config, job.phases)
-    record |= {**job.precision_choice} | ({"init": start.init} if start.init else {})
+    record |= {**job.choices} | ({"init": start.init} if start.init else {})
     if plugins := packages_of({"optim": job.optim, "train": job.config}):
         record |= {"plugins": plugins}
     return (

@@ -94,7 +94,7 @@ def resolve_precision(job: TrainJob, device: torch.device, ranks: Ranks, log: Lo
     return replace(
         job,
         config=job.config.model_copy(update={"precision": resolved.config}),
-        precision_choice={"precision_reason": resolved.reason, **measured},
+        choices={**job.choices, "precision_reason": resolved.reason, **measured},
     )
 
 

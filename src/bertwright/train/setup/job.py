@@ -47,9 +47,9 @@ class TrainJob:
     """Called on rank 0 with the path of each new checkpoint."""
     step_bands: Bands = ()
     """Expected seconds of a step of each phase."""
-    precision_choice: Mapping[str, Any] = field(default_factory=dict)
-    """How `train.precision = auto` was resolved, as the record of this start says it; empty if the recipe names a
-    precision."""
+    choices: Mapping[str, Any] = field(default_factory=dict)
+    """Why `train.precision = auto` and `train.attention = auto` were resolved as they were, as the record of this start
+    says it; empty if the recipe names both."""
 
     def mirrored_training(self, prune: bool) -> MirroredTraining:
         """Return what is copied to the recipe's mirror, and whether checkpoints that are not kept here are removed
