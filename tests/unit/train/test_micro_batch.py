@@ -31,6 +31,7 @@ from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import DdpConfig
 from bertwright.train.memory.held_tensors import Sharing
 from bertwright.train.memory.rank_memory import FILLED, Computing, computing_of, fitting_sequences, training_bytes
+from bertwright.train.precision.config import Bf16Config
 from bertwright.train.run import run
 from bertwright.train.settings.identity import Inputs, Settings
 from bertwright.train.settings.phase_config import PhaseConfig
@@ -176,9 +177,9 @@ def test_the_rules_take_account_of_what_is_to_be_kept() -> None:
     assert 0.99 * FILLED * limit < training_bytes(NETWORK, fixed, Computing()) <= FILLED * limit
     config = TrainConfig.model_validate({"phases": PHASES, "averaging": {"kind": "last", "count": 3}})
     assert [computing_of(config, AdamWConfig(), 1, gpu).averages for gpu in (False, True)] == [3, 0]
-    assert not any(computing_of(config, AdamWConfig(), 1, gpu).padded for gpu in (False, True))
-    padded = config.model_copy(update={"attention": "padded"})
-    assert computing_of(padded, AdamWConfig(), 1, gpu=True).padded
+    assert [computing_of(config, AdamWConfig(), 1, gpu).padded for gpu in (False, True)] == [False, True]
+    low = config.model_copy(update={"precision": Bf16Config()})
+    assert not computing_of(low, AdamWConfig(), 1, gpu=True).padded, "attention = auto, which times all kernels there"
 
 
 def test_two_sizes_of_a_forward_pass_are_refused() -> None:

@@ -197,9 +197,10 @@ def select_kernel(config: TrainConfig, device_type: str) -> Kernel:
 
 def expected_kernel(config: TrainConfig, gpu: bool) -> Kernel:
     """Return the recipe's kernel; for auto, the one that training is likely to choose: on a GPU it times those that
-    support the network (`train.setup.choose_attention`), and the fastest have no padding."""
-    unnamed = gpu and config.attention == "auto" and config.graph.kind != "ortmodule"
-    return "triton" if unnamed else select_kernel(config, "cuda" if gpu else "cpu")
+    support it (`train.setup.choose_attention`), and on one that has bf16 the fastest need no padding. Elsewhere, or if
+    the precision is not known yet, `padded`, which takes the most memory."""
+    unpadded = gpu and config.attention == "auto" and config.precision.kind == "bf16"
+    return "triton" if unpadded else select_kernel(config, "cuda" if gpu else "cpu")
 
 
 def micro_batches(phase: PhaseConfig, ranks: int, mean_length: float) -> int:
