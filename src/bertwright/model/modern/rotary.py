@@ -47,8 +47,10 @@ def rotate(x_TAD: Tensor, turned: Rotation) -> Tensor:
     """Rotate queries or keys [T, A, D] by the angles of their positions; returns [T, A, D]."""
     first, second = x_TAD.chunk(2, dim=-1)
     cos, sin = turned
-    # Products with float32 are at least float32, so cast the result back to the input's dtype.
-    return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1).to(x_TAD.dtype)
+    halves = (first * cos - second * sin, second * cos + first * sin)
+    # Products with float32 are at least float32, so cast them back to the input's dtype; before they are put together,
+    # or the compiler would write them in float32 first.
+    return torch.cat([half.to(x_TAD.dtype) for half in halves], dim=-1)
 
 
 class Projection(nn.Linear):
