@@ -80,7 +80,7 @@ def one_segment(
 def unsupported_by_graph(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
     """Yield what a network compiled or exported for fixed shapes does not support."""
     graph = f"train.graph={train.graph.kind}"
-    if train.graph.kind == "eager":
+    if train.graph.kind in ("auto", "eager"):
         return
     if train.graph.kind == "ortmodule":
         yield from _unsupported_by_onnx(train, model)
@@ -93,6 +93,8 @@ def unsupported_by_graph(train: TrainConfig, model: ModelConfig) -> Iterator[Mis
     if train.objective.compares_layers:
         text = "compares hidden states of single layers, which are not available when the network runs as one graph"
         yield "train.objective.hidden_weight", f"{text}; set it to 0, or train.graph=eager"
+    if train.graph.kind == "compiled":  # which fills rows as far as micro_batch or micro_tokens allow
+        return
     for i, phase in enumerate(train.phases):
         if phase.packing and phase.micro_batch in (0, "auto"):
             text = f"is a number of sequences unless it is set, but {graph} needs a fixed number of rows"
@@ -161,7 +163,7 @@ def unsupported_by_sharding(train: TrainConfig, optim: OptimConfig) -> Iterator[
     needs_full_tensors = {
         "train.averaging": parts and train.averaging.kind != "none",
         "train.precision": low,
-        "train.graph": train.graph.kind != "eager",
+        "train.graph": train.graph.kind not in ("auto", "eager"),
         "optim.kind": engine == "deepspeed" and optim.kind != "adamw",
         # The default is no request, and 0 turns it off.
         "train.compare_ranks_every": train.compare_ranks_every not in (0, _COMPARED),

@@ -31,6 +31,7 @@ from bertwright.optim.config import MuonConfig, OptimConfig
 from bertwright.recipe import Recipe
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import resolve_engine
+from bertwright.train.graph.packages import graph_of
 from bertwright.train.memory.kept_numbers import Kernels, kept_numbers
 from bertwright.train.memory.rank_memory import share_of
 from bertwright.train.precision.config import Bf16Config
@@ -96,7 +97,9 @@ def micro_batch_seconds(
     """Seconds of a forward and a backward pass over `sequences` sequences on one device."""
     device = machine.device
     # Of a fixed shape: rows of one sequence are padded to the full length.
-    full = train.graph.kind != "eager" and not work.phase.packing
+    graph = graph_of(train, device.gpu).kind
+    packed = work.phase.packing or work.phase.micro_tokens or train.graph.kind == "auto"
+    full = graph == "ortmodule" or (graph == "compiled" and not packed)
     passes = STEP + train.checkpoint_activations
     row = float(work.phase.length) if full else work.row(sequences)
     flops = _sequence_flops(network, work, full, row if padded else 0.0)
@@ -112,7 +115,7 @@ def micro_batch_seconds(
     moved += 0 if device.gpu else _WEIGHT_BYTES * network.parameters
     values = moved / (REACHED * device.bandwidth)
     launches = pass_launch_seconds(network, work, sequences, padded, device.gpu)
-    launches *= 1.0 if train.graph.kind == "eager" else _COMPILED
+    launches *= 1.0 if graph == "eager" else _COMPILED
     # A GPU computes while further operations are launched; work shorter than its launches is hidden behind them.
     return max(products + values, launches) if device.gpu else products + values + launches
 

@@ -96,6 +96,20 @@ class Loader:
         batching = replace(self.settings.micro_batching, micro_batch=micro_batch)
         return Loader(self.examples, replace(self.settings, micro_batching=batching))
 
+    def in_full_rows(self, world: int, rows: int, packing: bool) -> Loader:
+        """The same steps in micro-batches of full rows, for networks that need one shape: at most `rows` in each, and
+        as many as divide those of a rank evenly.
+
+        `packing`: rows of several examples, if these are one sequence each.
+        """
+        settings = self.settings
+        row_tokens = settings.length if packing and self.examples.most_sequences == 1 else 0
+        whole = MicroBatching(settings.global_batch, row_tokens)
+        loader = Loader(self.examples, replace(settings, micro_batching=whole))
+        most = max(len(all_rows.row_sizes) for _, (all_rows,) in loader._some_steps(world))
+        passes = -(-most // rows)
+        return Loader(self.examples, replace(settings, micro_batching=replace(whole, micro_batch=-(-most // passes))))
+
     def room(self, world: int = 1) -> Room:
         """The shape of the micro-batches of each of `world` ranks in full rows (`in_rows`).
 

@@ -136,6 +136,10 @@ def machine(facts: Facts) -> Content:
     return definitions(rows), _starts(train["sessions"])
 
 
+_REASONS = ("precision_reason", "graph_reason", "attention_reason")
+"""Why settings `auto` were resolved as they were, by the keys of a start's record."""
+
+
 def _starts(sessions: Sequence[Mapping[str, Any]]) -> Content:
     """A row for each start of the program, with what bit-identity depends on besides the settings."""
     rows = [
@@ -147,12 +151,12 @@ def _starts(sessions: Sequence[Mapping[str, Any]]) -> Content:
             session["machine"],
             session["torch"],
             session.get("precision", ""),
-            session.get("precision_reason", ""),
+            session.get("graph", ""),
             session.get("attention", ""),
-            session.get("attention_reason", ""),
+            "; ".join(session[key] for key in _REASONS if key in session),
         )
         for session in sessions
     ]
     times = f"{len(rows):,} times" if len(rows) > 1 else "once"
-    head = ("from step", "ranks", "threads", "device", "processor", "torch", "precision", "why", "attention", "why")
+    head = ("from step", "ranks", "threads", "device", "processor", "torch", "precision", "graph", "attention", "why")
     return p(f"Training was started {times}."), table(head, rows)

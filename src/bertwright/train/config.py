@@ -15,7 +15,7 @@ from bertwright.tasks.config import TaskConfig
 from bertwright.tasks.pretraining.config import PreTrainingConfig
 from bertwright.train.averaging.config import AveragingConfig, EmaConfig, NoAveragingConfig
 from bertwright.train.engine.config import AutoConfig, EngineConfig
-from bertwright.train.graph.config import EagerConfig, GraphConfig
+from bertwright.train.graph.config import AutoGraphConfig, GraphConfig
 from bertwright.train.machine.config import NoNoticeConfig, SpotNoticeConfig
 from bertwright.train.monitor.observers.config import Observers
 from bertwright.train.precision.config import AutoPrecisionConfig, PrecisionConfig
@@ -174,10 +174,11 @@ class TrainConfig(Section):
     """How ranks hold the weights and sum their gradients: `auto` (`single` for one process, `ddp` for several), `zero`
     (optimizer state sharded), `fsdp` (everything sharded) or `deepspeed` (the DeepSpeed package). Give a name, or a
     section if the engine has keys. A run may resume with another engine."""
-    graph: GraphConfig = runtime_only(EagerConfig())
-    """How the network's operations are executed: `eager` (as written), `compiled` (torch.compile, fixed shapes) or
-    `ortmodule` (ONNX Runtime, fixed shapes, in a separate environment). Give a name, or a section if the graph has
-    keys."""
+    graph: GraphConfig = runtime_only(AutoGraphConfig())
+    """How the network's operations are executed: `eager` (as written), `compiled` (torch.compile, fixed shapes),
+    `ortmodule` (ONNX Runtime, fixed shapes, in a separate environment), or `auto`: on a GPU `compiled` if that is
+    possible and training takes minutes, else `eager`. A resumed run keeps the choice. Give a name, or a section if the
+    graph has keys."""
     attention: Literal["auto"] | Kernel = runtime_only("auto")
     """Attention kernel: `sequences` (one call per distinct length; CPU), `padded` (one padded rectangle), `varlen`
     (FlashAttention over all sequences; GPU, bf16 or fp16), `triton` (a kernel of our own over all sequences, also with

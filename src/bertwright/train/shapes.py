@@ -57,6 +57,7 @@ class Start(TypedDict):
     precision: NotRequired[Text]
     precision_reason: NotRequired[Text]
     bf16_speedup: NotRequired[Number]
+    graph_reason: NotRequired[Text]
     weights: NotRequired[Text]
     deterministic: NotRequired[Flag]
     hours: NotRequired[list[Number | None]]

@@ -9,6 +9,15 @@ from pydantic import BeforeValidator, Field
 from bertwright.core.config import Section, by_kind
 
 
+class AutoGraphConfig(Section):
+    """On a GPU `compiled`, if a compiler is installed, the recipe has nothing that compiled networks do not support,
+    and training is long enough to gain what compiling takes; otherwise, and on a CPU, `eager`. Compiled phases are
+    trained in full rows, of several sequences if these are shorter."""
+
+    kind: Literal["auto"] = "auto"
+    """Selects this mode."""
+
+
 class EagerConfig(Section):
     """Operations are executed one after another, as written."""
 
@@ -38,7 +47,11 @@ class OrtModuleConfig(Section):
     """Selects this mode."""
 
 
+ChosenGraph = EagerConfig | CompiledConfig | OrtModuleConfig
+"""How operations are executed, once that is known."""
 GraphConfig = Annotated[
-    EagerConfig | CompiledConfig | OrtModuleConfig, Field(discriminator="kind"), BeforeValidator(by_kind)
+    AutoGraphConfig | EagerConfig | CompiledConfig | OrtModuleConfig,
+    Field(discriminator="kind"),
+    BeforeValidator(by_kind),
 ]
 """How the network's operations are executed."""

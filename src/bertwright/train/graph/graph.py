@@ -17,14 +17,14 @@ from bertwright.core.errors import MissingExtraError, RecipeError
 from bertwright.model.model import Model
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.tasks.terms import Summed, loss_sums
-from bertwright.train.graph.config import CompiledConfig, EagerConfig, GraphConfig, OrtModuleConfig
+from bertwright.train.graph.config import ChosenGraph, CompiledConfig, EagerConfig, OrtModuleConfig
 from bertwright.train.graph.packages import REMEDY, missing_compiler, missing_ortmodule
 
 _SHAPES = 128
 """Maximum number of shapes and kinds of a region that a training may have."""
 
 
-def run_as(model: Model, config: GraphConfig, device: torch.device) -> nn.Module:
+def run_as(model: Model, config: ChosenGraph, device: torch.device) -> nn.Module:
     """Return the module that runs the forward and backward passes of `model` as `config` says: `model` itself, or a
     module with the same parameters that takes the same batches.
 

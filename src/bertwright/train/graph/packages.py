@@ -1,4 +1,5 @@
-"""What a graph mode needs besides torch. Checked before work starts, so without importing torch."""
+"""What a graph mode needs besides torch, and which mode `auto` is. Does not import torch, so that both are known before
+work starts."""
 
 from __future__ import annotations
 
@@ -7,6 +8,31 @@ import shutil
 import sysconfig
 from importlib.util import find_spec
 from pathlib import Path
+
+from bertwright.train.config import TrainConfig
+from bertwright.train.graph.config import AutoGraphConfig, ChosenGraph, CompiledConfig, EagerConfig
+
+WORTH = 1e16
+"""Operations of a training from which compiling pays off: half a minute of an H100, minutes of a smaller GPU. Compiling
+takes about 20 seconds."""
+
+
+def graph_of(train: TrainConfig, gpu: bool) -> ChosenGraph:
+    """Return the graph of a recipe; for `auto`, what a long training has on this kind of device with a compiler."""
+    if not isinstance(train.graph, AutoGraphConfig):
+        return train.graph
+    return EagerConfig() if not gpu or unsupported_when_compiled(train) else CompiledConfig()
+
+
+def unsupported_when_compiled(train: TrainConfig) -> str:
+    """Return what of a recipe a compiled network does not support; "" if nothing."""
+    if train.attention == "sequences":
+        return "train.attention=sequences makes different calls for every batch"
+    if train.objective.compares_layers:
+        return "the objective compares hidden states of single layers"
+    if train.engine.kind in ("fsdp", "deepspeed"):
+        return f"with train.engine={train.engine.kind} each rank has only parts of the tensors"
+    return ""
 
 
 def missing_compiler(device_type: str) -> str:

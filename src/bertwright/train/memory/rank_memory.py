@@ -21,6 +21,7 @@ from bertwright.model.config import Kernel, NetworkConfig, kernel_for
 from bertwright.optim.config import OptimConfig
 from bertwright.train.averaging.config import AveragingConfig, EmaConfig, LastConfig
 from bertwright.train.config import TrainConfig
+from bertwright.train.graph.packages import graph_of
 from bertwright.train.memory.held_tensors import Held, Sharing, held_bytes, state_bytes
 from bertwright.train.memory.kept_numbers import OF_A_CPU, Kernels, Pass, pass_numbers
 from bertwright.train.precision.config import Bf16Config
@@ -74,7 +75,8 @@ def computing_of(config: TrainConfig, optim: OptimConfig, ranks: int, gpu: bool)
     copied = not gpu and config.saves_beside(gpu)
     saved = 12 + 4 * averaged_copies(config.averaging) if copied else 0
     # `sequences` computes attention step by step, and so does what is exported to ONNX Runtime.
-    fused = gpu and kernel != "sequences" and config.graph.kind != "ortmodule"
+    graph = graph_of(config, gpu).kind
+    fused = gpu and kernel != "sequences" and graph != "ortmodule"
     narrow = config.precision.kind in ("fp16", "bf16") or (gpu and config.precision.kind == "auto")
     return Computing(
         sharing,
@@ -83,7 +85,7 @@ def computing_of(config: TrainConfig, optim: OptimConfig, ranks: int, gpu: bool)
         low,
         averages,
         1e9 * config.shard_above_gb,
-        config.graph.kind != "eager",
+        graph != "eager",
         saved,
         Kernels(fused, autocast=narrow and not low, weighed=narrow and kernel == "sequences"),
     )
@@ -192,7 +194,7 @@ def select_kernel(config: TrainConfig, device_type: str) -> Kernel:
     `cuda`), or `padded` if the graph needs fixed shapes."""
     if config.attention != "auto":
         return config.attention
-    return kernel_for(device_type) if config.graph.kind == "eager" else "padded"
+    return kernel_for(device_type) if graph_of(config, device_type == "cuda").kind == "eager" else "padded"
 
 
 def expected_kernel(config: TrainConfig, gpu: bool) -> Kernel:

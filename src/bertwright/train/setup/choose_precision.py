@@ -25,7 +25,6 @@ from bertwright.core.log import Log
 from bertwright.core.numbers import step_duration
 from bertwright.core.resources import processor_flags
 from bertwright.examples.batch import MicroBatch, split
-from bertwright.model.flops import STEP, forward_flops
 from bertwright.train.checkpoints.checkpoint import newest_state
 from bertwright.train.config import TrainConfig
 from bertwright.train.graph.config import EagerConfig
@@ -45,8 +44,6 @@ _BLOCKS = 2
 """Minimum number of times that each precision is timed, however long its passes take."""
 _PASS = 2.0
 """Seconds of products in float32, at the speed of the table, above which a shorter micro-batch is timed."""
-_SAMPLE = 64
-"""Number of examples by which the operations of a phase are estimated."""
 
 
 @dataclass(frozen=True)
@@ -154,10 +151,7 @@ def _remaining_seconds(job: TrainJob, state: State, world: int) -> float:
     the same at every start; of a phase with `hours`, at most these."""
     seconds, speed = 0.0, _speed(job.config) * world
     for phase in job.phases[state.phase :]:
-        batches, done = phase.loader.settings.batches, state.data_step if phase.index == state.phase else 0
-        some = min(_SAMPLE, batches.at(0))
-        left = batches.before(phase.steps) - batches.before(min(done, phase.steps))
-        needed = left * _flops(job, phase.loader.batch(0, some)) / some / speed
+        needed = job.flops_of(phase, state.data_step if phase.index == state.phase else 0) / speed
         seconds += min(needed, phase.budget or needed)
     return seconds
 
@@ -167,10 +161,6 @@ def _speed(config: TrainConfig) -> float:
     return (int(config.threads) if config.threads not in (0, "auto") else torch.get_num_threads()) * core_speed(
         processor_flags()
     )
-
-
-def _flops(job: TrainJob, batch: MicroBatch) -> float:
-    return float(STEP * forward_flops(job.network, np.diff(batch.cu_seqlens), batch.counts.predictions))
 
 
 def _time(job: TrainJob, state: State, world: int) -> tuple[float, float]:
@@ -198,7 +188,7 @@ def _to_time(job: TrainJob, phase: Phase, step: int, world: int) -> MicroBatch:
     if phase.loader.examples.most_sequences > 1:  # the sequences of an example belong together
         return batch
     rows = np.diff(np.searchsorted(batch.cu_seqlens, batch.cu_rows))
-    most = max(1, int(len(rows) * _PASS * _speed(job.config) / max(_flops(job, batch), 1.0)))
+    most = max(1, int(len(rows) * _PASS * _speed(job.config) / max(job.flops_of_batch(batch), 1.0)))
     return split(batch, [rows[:most]])[0]
 
 

@@ -8,10 +8,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bertwright.core.artifact import Artifact
 from bertwright.core.config import Identity
+from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PAIRS
 from bertwright.model.config import NetworkConfig
+from bertwright.model.flops import STEP, forward_flops
 from bertwright.optim.config import OptimConfig
 from bertwright.train.checkpoints.checkpoint import worth_keeping
 from bertwright.train.config import TrainConfig
@@ -23,6 +27,10 @@ from bertwright.train.state import state_of
 
 if TYPE_CHECKING:  # imported only if requested
     from bertwright.transfer.mirror import MirroredTraining
+
+
+_SAMPLE = 64
+"""Number of examples by which the operations of a phase are estimated."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +56,20 @@ class TrainJob:
     step_bands: Bands = ()
     """Expected seconds of a step of each phase."""
     choices: Mapping[str, Any] = field(default_factory=dict)
-    """Why `train.precision = auto` and `train.attention = auto` were resolved as they were, as the record of this start
-    says it; empty if the recipe names both."""
+    """How settings `auto` were resolved, as the record of this start says it."""
+    fills_rows: bool = False
+    """Whether micro-batches of a compiled network are packed into full rows whatever the recipe says."""
+
+    def flops_of(self, phase: Phase, done: int = 0) -> float:
+        """Return the operations of the steps of a phase after the first `done`, estimated by some of its examples."""
+        batches = phase.loader.settings.batches
+        some = min(_SAMPLE, batches.at(0))
+        left = batches.before(phase.steps) - batches.before(min(done, phase.steps))
+        return left * self.flops_of_batch(phase.loader.batch(0, some)) / some
+
+    def flops_of_batch(self, batch: MicroBatch) -> float:
+        """Return the operations of the forward and backward passes over a batch."""
+        return float(STEP * forward_flops(self.network, np.diff(batch.cu_seqlens), batch.counts.predictions))
 
     def mirrored_training(self, prune: bool) -> MirroredTraining:
         """Return what is copied to the recipe's mirror, and whether checkpoints that are not kept here are removed

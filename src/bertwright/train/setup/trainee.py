@@ -22,6 +22,7 @@ from bertwright.train.averaging.averaging import Averaging
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.engine import Engine
 from bertwright.train.graph.config import CompiledConfig, EagerConfig, GraphConfig
+from bertwright.train.graph.packages import graph_of
 from bertwright.train.memory.rank_memory import select_kernel
 from bertwright.train.precision.precision import LowCopy, Precision, build_precision
 from bertwright.train.ranks.ranks import Ranks
@@ -128,6 +129,8 @@ def build_network(network: NetworkConfig, config: TrainConfig, device: torch.dev
 
     Raises `RecipeError` if the device or the network does not support that.
     """
+    graph = graph_of(config, device.type == "cuda")
+    config = config.model_copy(update={"graph": graph})
     precision = build_precision(config.precision, device)
     kernel = _kernel(config, network, precision)
     # Every rank draws the same initial weights from the seed, so none has to send them.
@@ -145,10 +148,10 @@ def build_network(network: NetworkConfig, config: TrainConfig, device: torch.dev
             raise RecipeError(f"train.kernels = {config.kernels} {reason}.")
         layers.use_kernels(computing, config.kernels)
     made = Network(model, config, precision, kernel, low)
-    if config.graph.kind != "eager":
+    if graph.kind != "eager":
         from bertwright.train.graph.graph import run_as
 
-        run = run_as(computing, config.graph, device)
+        run = run_as(computing, graph, device)
         made = made if run is computing else replace(made, exported=cast("OrtNetwork", run))
     if config.checkpoint_activations:
         from bertwright.model.encoder import recompute_layers

@@ -21,14 +21,15 @@ from bertwright.train.ranks.agreement import assert_same_training
 from bertwright.train.ranks.process_group import process_group
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.settings.identity import refuse_other_settings
+from bertwright.train.setup.choose_graph import resolve_graph
 from bertwright.train.setup.job import TrainJob
 from bertwright.transfer.parts import CHECKPOINTS
 
 
 @contextmanager
 def training_environment(job: TrainJob, log: Log) -> Iterator[tuple[TrainJob, Ranks, StopRequests]]:
-    """Yield the job with its precision resolved, the ranks of this start and the external requests to it, for the
-    duration of the block.
+    """Yield the job with its precision and graph resolved, the ranks of this start and the external requests to it, for
+    the duration of the block.
 
     Raises `ArtifactError` if the folder has checkpoints of other settings or other ranks train something else, and
     `Interrupted` if a signal arrived so late that training is finished.
@@ -54,6 +55,7 @@ def training_environment(job: TrainJob, log: Log) -> Iterator[tuple[TrainJob, Ra
             from bertwright.train.setup.choose_precision import resolve_precision
 
             job = resolve_precision(job, training_device(config.device), ranks, log)
+        job = resolve_graph(job, training_device(config.device), ranks, log)
         # Not before the precision is known: in a process, oneDNN decides only once whether it keeps kernels.
         with torch_set_for(job.config):
             yield job, ranks, requests
