@@ -93,7 +93,8 @@ def unsupported_by_graph(train: TrainConfig, model: ModelConfig) -> Iterator[Mis
     if train.objective.compares_layers:
         text = "compares hidden states of single layers, which are not available when the network runs as one graph"
         yield "train.objective.hidden_weight", f"{text}; set it to 0, or train.graph=eager"
-    if train.graph.kind == "compiled":  # which fills rows as far as micro_batch or micro_tokens allow
+    several = train.objective.files is not None and train.objective.files.several_sequences
+    if train.graph.kind == "compiled" and not several:  # it fills rows as far as micro_batch or micro_tokens allow
         return
     for i, phase in enumerate(train.phases):
         if phase.packing and phase.micro_batch in (0, "auto"):

@@ -31,7 +31,6 @@ from bertwright.optim.config import MuonConfig, OptimConfig
 from bertwright.recipe import Recipe
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import resolve_engine
-from bertwright.train.graph.packages import graph_of
 from bertwright.train.memory.kept_numbers import Kernels, kept_numbers
 from bertwright.train.memory.rank_memory import share_of
 from bertwright.train.precision.config import Bf16Config
@@ -97,9 +96,8 @@ def micro_batch_seconds(
     """Seconds of a forward and a backward pass over `sequences` sequences on one device."""
     device = machine.device
     # Of a fixed shape: rows of one sequence are padded to the full length.
-    graph = graph_of(train, device.gpu).kind
-    packed = work.phase.packing or work.phase.micro_tokens or train.graph.kind == "auto"
-    full = graph == "ortmodule" or (graph == "compiled" and not packed)
+    eager = train.graph.kind in ("auto", "eager")  # `as_expected` says what auto becomes
+    full = not eager and not work.phase.packing and not work.phase.micro_tokens
     passes = STEP + train.checkpoint_activations
     row = float(work.phase.length) if full else work.row(sequences)
     flops = _sequence_flops(network, work, full, row if padded else 0.0)
@@ -115,7 +113,7 @@ def micro_batch_seconds(
     moved += 0 if device.gpu else _WEIGHT_BYTES * network.parameters
     values = moved / (REACHED * device.bandwidth)
     launches = pass_launch_seconds(network, work, sequences, padded, device.gpu)
-    launches *= 1.0 if graph == "eager" else _COMPILED
+    launches *= 1.0 if eager else _COMPILED
     # A GPU computes while further operations are launched; work shorter than its launches is hidden behind them.
     return max(products + values, launches) if device.gpu else products + values + launches
 

@@ -9,7 +9,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
 from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.estimate.disk import disk_left, disk_of
-from bertwright.estimate.expected_precision import with_expected_precision
+from bertwright.estimate.expected_choices import as_expected
 from bertwright.estimate.hours import PhaseTime, phase_time, score_seconds, stage_seconds
 from bertwright.estimate.known_data import Data, read_data
 from bertwright.estimate.machine import Machine
@@ -35,12 +35,12 @@ def make_plan(recipe: Recipe, made: Mapping[str, Artifact], machine: Machine) ->
     recipe's precision.
     """
     data = read_data(recipe, made)
-    expected = with_expected_precision(recipe, data, machine)
+    expected = as_expected(recipe, data, machine)
     _refuse_impossible(expected, machine)
     works = _works(recipe, data, machine)
     measured = _measurements(expected, works, machine)
     memories = [memory_of(recipe, work, machine.ranks, machine.device.gpu) for work in works]
-    steps = _step_seconds(expected, works, machine, measured)
+    steps = _step_seconds(expected, _works(expected, data, machine), machine, measured)
     times = [phase_time(recipe, work, step, data, machine.device.gpu) for work, step in zip(works, steps, strict=True)]
     training = None if None in times else sum(time.total for time in times if time)
     # The last phase's, because its length is the one that the stage evaluate scores by default.
@@ -68,10 +68,10 @@ def make_plan(recipe: Recipe, made: Mapping[str, Artifact], machine: Machine) ->
 
 
 def planned_works(recipe: Recipe, made: Mapping[str, Artifact], machine: Machine) -> tuple[Recipe, list[PhaseWork]]:
-    """The recipe with the precision that is planned for, and the work of each phase on the machine, as input for
-    measurements."""
+    """The recipe with the precision and the graph that are planned for, and the work of each phase on the machine, as
+    input for measurements."""
     data = read_data(recipe, made)
-    recipe = with_expected_precision(recipe, data, machine)
+    recipe = as_expected(recipe, data, machine)
     _refuse_impossible(recipe, machine)
     return recipe, _works(recipe, data, machine)
 
@@ -149,7 +149,8 @@ def _needs(recipe: Recipe, data: Data, machine: Machine) -> Needs:
     works = _works(recipe, data, machine)
     memory = tuple(memory_of(recipe, work, machine.ranks, machine.device.gpu).total for work in works)
     # By the model only: nothing was measured for changed recipes, and the results are compared with each other.
-    steps = _step_seconds(with_expected_precision(recipe, data, machine), works, machine, [None] * len(works))
+    expected = as_expected(recipe, data, machine)
+    steps = _step_seconds(expected, _works(expected, data, machine), machine, [None] * len(works))
     return Needs(memory, sum((work.steps or 1) * step for work, step in zip(works, steps, strict=True)))
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from bertwright.core.child_process import run_child
 from bertwright.core.errors import RecipeError
 from bertwright.core.resources import memory_size
-from bertwright.estimate.expected_precision import with_expected_precision
+from bertwright.estimate.expected_choices import as_expected
 from bertwright.estimate.known_data import NOTHING_KNOWN
 from bertwright.estimate.machine import this_machine
 from bertwright.recipe import Recipe
@@ -50,7 +50,7 @@ class Tried:
         gets one step with a single sequence per rank. Raises `RecipeError` if the recipe does not allow the
         candidate."""
         # In so few steps `auto` would measure nothing.
-        given = with_expected_precision(self.recipe, NOTHING_KNOWN, this_machine(self.recipe, self.ranks))
+        given = as_expected(self.recipe, NOTHING_KNOWN, this_machine(self.recipe, self.ranks))
         values = given.to_json(exclude_none=True)
         train = values["train"]
         for number, phase in enumerate(train["phases"]):

@@ -23,7 +23,7 @@ from bertwright.corpus.errors import NoCopyError
 from bertwright.corpus.sources.file import File
 from bertwright.corpus.sources.known import format_of
 from bertwright.corpus.sources.source import open_source
-from bertwright.estimate.expected_precision import with_expected_precision
+from bertwright.estimate.expected_choices import as_expected
 from bertwright.estimate.known_data import known_before
 from bertwright.estimate.machine import this_machine
 from bertwright.estimate.machine_facts import training_gpus
@@ -76,7 +76,7 @@ def rehearsal(recipe: Recipe, folder: Path, scratch: Path) -> Rehearsal:
         tuple(name for name in PREPARED if (folder / name / MANIFEST).is_file()) if _is_prepared(recipe, folder) else ()
     )
     # In so few steps `auto` would measure nothing.
-    recipe = with_expected_precision(recipe, known_before(recipe, folder), this_machine(recipe))
+    recipe = as_expected(recipe, known_before(recipe, folder), this_machine(recipe))
     values = recipe.to_json(exclude_none=True)
     text = f"the finished stages in {folder} ({', '.join(made)})"
     if not made and recipe.corpus is None:

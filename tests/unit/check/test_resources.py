@@ -115,7 +115,7 @@ def test_training_memory_follows_the_rule(
 def test_16_bit_training_memory_follows_the_rule(
     family: Any, kernel: Kernel, attention_dropout: float, make_batch: Make
 ) -> None:
-    kernels = Kernels(autocast=True, weighed=kernel == "sequences")
+    kernels = Kernels(autocast=True, half_stream=True, weighed=kernel == "sequences")
     assert_three_more_layers(family, (0.1, attention_dropout), 256, kernel, kernels, make_batch)
 
 
@@ -151,7 +151,7 @@ def test_gpu_training_memory_follows_the_rule(
 
     monkeypatch.setattr(padded, "scaled_dot_product_attention", fused)
     monkeypatch.setattr(dropouts, "drop", lambda x, p: torch.ops.aten.native_dropout(x, p, True)[0])
-    kernels = Kernels(fused=True, autocast=autocast)
+    kernels = Kernels(fused=True, autocast=autocast, half_stream=autocast)
     assert_three_more_layers(family, (dropout, 0.1), length, "padded", kernels, make_batch)
 
 

@@ -35,7 +35,7 @@ def file(tmp_path: Path) -> Path:
 
 def test_the_command_line_overrides_a_preset_and_it_the_file(file: Path) -> None:
     plain, low = Recipe.load(file), Recipe.load(file, ["preset=bf16"])
-    assert (plain.train.precision.kind, plain.train.phases[0].batch) == ("fp32", 8)
+    assert (plain.train.precision.kind, plain.train.phases[0].batch) == ("auto", 8)
     assert (low.train.precision.kind, low.train.phases[0].batch) == ("bf16", 16)
     assert Recipe.load(file, ["train.phases.0.batch=4", "preset=bf16"]).train.phases[0].batch == 4
     assert Recipe.load(file, ["preset="]) == plain

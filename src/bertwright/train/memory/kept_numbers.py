@@ -21,8 +21,8 @@ from bertwright.train.settings.phase_config import PhaseConfig
 # Independent of recipe and number of ranks, because the batches determine the order in which scores are summed.
 HELDOUT_MICRO_BATCH = 64
 """Sequences of a forward pass over held-out examples."""
-_NARROW = 0.625
-"""`Kernels.size` under autocast: 16 bits, but for norms."""
+_NARROW, _HALF = 0.625, 0.56
+"""`Kernels.size` under autocast: 16 bits, but for norms; and if the stream between norms is in 16 bits, too."""
 
 
 class Kernels(NamedTuple):
@@ -34,13 +34,15 @@ class Kernels(NamedTuple):
     element."""
     autocast: bool = False
     """Whether layers compute in 16 bits from weights in float32."""
+    half_stream: bool = False
+    """Whether the residual stream is in 16 bits, as it is under autocast to bfloat16."""
     weighed: bool = False
     """Whether attention without dropout keeps the weight of each pair of tokens, as `sequences` does in 16 bits."""
 
     @property
     def size(self) -> float:
         """Size of the numbers that a layer keeps, relative to float32."""
-        return _NARROW if self.autocast else 1.0
+        return (_HALF if self.half_stream else _NARROW) if self.autocast else 1.0
 
 
 OF_A_CPU = Kernels()
@@ -79,7 +81,8 @@ def pass_numbers(
     if recompute:
         # The layer is recomputed after the logits are freed; its gradients are as wide as the tensors they belong to.
         layer += size * (network.intermediate_size + 2 * hidden) * read.tokens
-        return embedded + layers * hidden * read.tokens + max(layer, logits)
+        inputs = (0.5 if kernels.half_stream else 1.0) * layers * hidden * read.tokens
+        return embedded + inputs + max(layer, logits)
     shown = predictions + read.sequences * bool(network.sequence_logits)
     unread = max(0.0, read.tokens - shown)
     kept = layers * layer - size * unread * _read_numbers(network)

@@ -78,6 +78,8 @@ def computing_of(config: TrainConfig, optim: OptimConfig, ranks: int, gpu: bool)
     graph = graph_of(config, gpu).kind
     fused = gpu and kernel != "sequences" and graph != "ortmodule"
     narrow = config.precision.kind in ("fp16", "bf16") or (gpu and config.precision.kind == "auto")
+    # With precision auto, a GPU that has no bfloat16 takes float16, whose stream is float32.
+    half_stream = config.precision.kind == "bf16" and not low
     return Computing(
         sharing,
         kernel == "padded",
@@ -85,9 +87,9 @@ def computing_of(config: TrainConfig, optim: OptimConfig, ranks: int, gpu: bool)
         low,
         averages,
         1e9 * config.shard_above_gb,
-        graph != "eager",
+        config.graph.kind not in ("auto", "eager"),
         saved,
-        Kernels(fused, autocast=narrow and not low, weighed=narrow and kernel == "sequences"),
+        Kernels(fused, narrow and not low, half_stream, weighed=narrow and kernel == "sequences"),
     )
 
 

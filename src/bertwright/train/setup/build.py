@@ -84,7 +84,7 @@ def _in_full_rows(job: TrainJob, phase: Phase, world: int) -> Phase:
     it is compiled, as it is."""
     config, settings = job.config.phases[phase.index], phase.loader.settings
     fixed = config.micro_batch not in (0, "auto")
-    if not job.fills_rows and fixed:
+    if phase.loader.examples.most_sequences > 1 or (fixed and not job.fills_rows):
         return phase
     packing = job.fills_rows or config.packing or config.micro_tokens > 0
     rows = settings.micro_batching.micro_batch

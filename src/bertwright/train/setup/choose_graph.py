@@ -56,6 +56,8 @@ def _choose(job: TrainJob, device_type: str) -> tuple[str, str]:
         return kept, "as at the last start"
     if reason := unsupported_when_compiled(job.config):
         return "eager", reason
+    if any(phase.loader.examples.most_sequences > 1 for phase in job.phases):
+        return "eager", "an example of this task is several sequences"
     if missing := missing_compiler(device_type):
         return "eager", f"compiling needs {missing}, which would make training faster"
     phases = job.phases[state.phase :]
