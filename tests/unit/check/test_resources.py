@@ -93,9 +93,7 @@ def assert_three_more_layers(
         more = training_bytes(bert, phase, computing) - training_bytes(shallow, phase, computing)
         # Copies of weights are kept for the backward pass, unless the layers are computed again.
         weights = (16 + (computing.copies if recompute else 0)) * (bert.parameters - shallow.parameters)
-        # With this kernel the layers of `modern`, whose norms come first, keep almost everything in 16 bits.
-        rough = kernels.weighed and family.model_fields["kind"].default == "modern"
-        assert more - weights == pytest.approx(kept - one, rel=0.3 if rough else 0.15), "three layers more"
+        assert more - weights == pytest.approx(kept - one, rel=0.15), "three layers more"
 
 
 @each_dropout

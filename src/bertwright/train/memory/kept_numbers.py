@@ -1,5 +1,5 @@
 """Estimates how many numbers a forward pass keeps for its backward pass. The rules for layers are right within 15 %;
-those for `modern` in 16 bits on a CPU may be a quarter too large.
+those for `modern` in float16 may be a quarter too large.
 
 Kept per layer and token of a micro-batch: what the family states in its configuration (`Activations`; BERT: twice the
 inner width and 8 times the hidden width, with dropout 2 more hidden widths), and one hidden width for the output of
