@@ -13,13 +13,13 @@ from bertwright.core.errors import MissingExtraError, RecipeError
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.tasks.pretraining.objective import PreTraining
-from bertwright.train.graph.config import GraphConfig
+from bertwright.train.graph.config import ChosenGraph
 from bertwright.train.graph.graph import run_as
 from bertwright.train.precision.config import PrecisionConfig
 from bertwright.train.precision.precision import build_precision
 
 CPU = torch.device("cpu")
-PRECISIONS, GRAPHS = sections_of(PrecisionConfig), sections_of(GraphConfig)
+PRECISIONS, GRAPHS = sections_of(PrecisionConfig), sections_of(ChosenGraph)
 
 
 def kind_of(section: Any) -> str:
