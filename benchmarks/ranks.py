@@ -28,7 +28,10 @@ from bertwright.train.memory.rank_memory import computing_of
 from bertwright.train.monitor.metrics import read_rows
 from run_recipe import linked, run_recipe
 
-KEYS = ("model.size=mini", "train.phases.0.length=64", "train.phases.0.batch=64", "train.phases.0.micro_batch=16")
+KEYS = (
+    "model.size=mini", "train.phases.0.length=64", "train.phases.0.batch=64", "train.phases.0.micro_batch=16",
+    "train.precision=fp32",
+)  # fmt: skip
 QUIET = (
     "train.device=cpu", "train.phases.1.steps=1", "train.phases.1.batch=2", "train.phases.0.warmup=0",
     "train.phases.1.warmup=0", "train.log_every=1", "train.heldout_sequences=2", "train.checkpoint_every=0",

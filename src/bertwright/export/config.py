@@ -19,7 +19,8 @@ class ExportConfig(Section):
     name: str = Field("bertwright", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     """Name of the model in its model card."""
     tolerance: float = runtime_only(1e-4, gt=0)
-    """Largest allowed difference between our logits and those of the reloaded folder; a larger one is an error."""
+    """Largest allowed difference between our logits and those of the reloaded folder, as a share of the largest logit
+    where that is above 1; a larger one is an error."""
 
 
 @dataclass(frozen=True)

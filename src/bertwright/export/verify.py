@@ -227,8 +227,11 @@ def _inputs(rows: list[Row], segments: bool) -> dict[str, Tensor]:
 
 
 def _largest(ours: Tensor, theirs: Tensor) -> float:
-    # Tensors of different shapes might broadcast and agree by chance.
-    return float((ours - theirs).abs().max()) if ours.shape == theirs.shape else float("inf")
+    """The largest difference of two tensors, of any shape, as a share of the largest number where that is above 1:
+    rounding grows with the numbers."""
+    if ours.shape != theirs.shape:  # they might broadcast and agree by chance
+        return float("inf")
+    return float((ours - theirs).abs().max() / ours.abs().max().clamp(min=1.0))
 
 
 @contextmanager

@@ -413,4 +413,5 @@ def test_all_ranks_wait_for_the_last_copy_after_a_stop(
 
     with pytest.raises(Interrupted):
         train("run", mirror=f"file://{tmp_path}/mirror", log=Notes(stop))
-    assert noting.said == ["busy", "done", "barrier", "busy", "copied", "done", "barrier"]
+    # Before them, rank 0 chooses the precision.
+    assert noting.said[-5:] == ["barrier", "busy", "copied", "done", "barrier"] and "copied" not in noting.said[:-5]

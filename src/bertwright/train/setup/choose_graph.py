@@ -1,4 +1,4 @@
-"""Resolves `train.graph = auto` at a start of training, the same on all ranks.
+"""Resolves `train.graph = auto` at a start of training on a GPU, the same on all ranks.
 
 A resumed run keeps the graph of its last start on the same kind of device: another one would add in another order.
 """
@@ -14,7 +14,7 @@ import torch
 
 from bertwright.core.log import Log
 from bertwright.train.checkpoints.checkpoint import newest_state
-from bertwright.train.graph.config import AutoGraphConfig, CompiledConfig, EagerConfig
+from bertwright.train.graph.config import CompiledConfig, EagerConfig
 from bertwright.train.graph.packages import WORTH, missing_compiler, unsupported_when_compiled
 from bertwright.train.ranks.agreement import text_of
 from bertwright.train.ranks.ranks import Ranks
@@ -27,15 +27,12 @@ _HOURS = 0.1
 
 
 def resolve_graph(job: TrainJob, device: torch.device, ranks: Ranks, log: Log) -> TrainJob:
-    """Return the job with a graph in place of `auto`, and log which and why; a job that names one is returned as it is.
-    All ranks must call this together."""
-    if not isinstance(job.config.graph, AutoGraphConfig):
-        return job
+    """Return the job with a graph for a GPU in place of `auto`, and log which and why. All ranks must call this
+    together."""
     text = ""
     if ranks.first:
         kind, reason = _choose(job, device.type)
-        if device.type == "cuda":
-            log.say(f"train: graph {kind}: {reason}")
+        log.say(f"train: graph {kind}: {reason}")
         text = json.dumps([kind, reason])
     kind, reason = json.loads(text_of(ranks, text))
     graph = CompiledConfig() if kind == "compiled" else EagerConfig()
@@ -49,8 +46,6 @@ def resolve_graph(job: TrainJob, device: torch.device, ranks: Ranks, log: Log) -
 
 def _choose(job: TrainJob, device_type: str) -> tuple[str, str]:
     """Return the graph and the reason for it."""
-    if device_type == "cpu":
-        return "eager", "a CPU gains little from compiling"
     state = newest_state(job.out / CHECKPOINTS) or State()
     if state.sessions and (kept := _kept(state.sessions[-1])):
         return kept, "as at the last start"

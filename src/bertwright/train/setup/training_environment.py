@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -15,13 +16,13 @@ from bertwright.core.log import Log
 from bertwright.model.device import Products, resolve_device, torch_settings
 from bertwright.train.checkpoints import checkpoint as checkpoints
 from bertwright.train.config import TrainConfig
+from bertwright.train.graph.config import AutoGraphConfig, EagerConfig
 from bertwright.train.machine.stop_requests import StopRequests, watch_stop_requests
 from bertwright.train.precision.config import AutoPrecisionConfig
 from bertwright.train.ranks.agreement import assert_same_training
 from bertwright.train.ranks.process_group import process_group
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.settings.identity import refuse_other_settings
-from bertwright.train.setup.choose_graph import resolve_graph
 from bertwright.train.setup.job import TrainJob
 from bertwright.transfer.parts import CHECKPOINTS
 
@@ -55,7 +56,12 @@ def training_environment(job: TrainJob, log: Log) -> Iterator[tuple[TrainJob, Ra
             from bertwright.train.setup.choose_precision import resolve_precision
 
             job = resolve_precision(job, training_device(config.device), ranks, log)
-        job = resolve_graph(job, training_device(config.device), ranks, log)
+        if isinstance(config.graph, AutoGraphConfig) and gpus:
+            from bertwright.train.setup.choose_graph import resolve_graph
+
+            job = resolve_graph(job, training_device(config.device), ranks, log)
+        elif isinstance(config.graph, AutoGraphConfig):
+            job = replace(job, config=job.config.model_copy(update={"graph": EagerConfig()}))
         # Not before the precision is known: in a process, oneDNN decides only once whether it keeps kernels.
         with torch_set_for(job.config):
             yield job, ranks, requests
