@@ -120,7 +120,7 @@ def test_a_changed_tensor_is_an_error(
         return size
 
     monkeypatch.setattr(stage, "write_hf_folder", corrupted)
-    with pytest.raises(ArtifactError, match=r"mlm_difference of the logits is 0\.5, above export\.tolerance=0\.0001"):
+    with pytest.raises(ArtifactError, match=r"mlm_difference of the logits is 0\.\d+, above export\.tolerance=0\.0001"):
         export(trained(network=network), tmp_path)
     assert not (tmp_path / "export").exists()
 
