@@ -16,7 +16,7 @@ def test_pairs_rotated_as_complex_numbers(dtype: torch.dtype, tolerance: float) 
     x, y = (torch.linspace(-1, 1, TOKENS * HEADS * WIDTH).sin().view(TOKENS, -1).to(dtype) for _ in range(2))
     directions = torch.randn(3, TOKENS, HEADS, WIDTH).to(dtype)
 
-    q, k, v = projection(x.requires_grad_(), turned)
+    q, k, v = projection.rotated(x.requires_grad_(), turned)
     of_weight, of_x = torch.autograd.grad(
         [q, k, v], [projection.weight, x], [adjacent(directions[0]), adjacent(directions[1]), directions[2]]
     )
@@ -39,7 +39,7 @@ def test_a_gradient_that_is_one_number_for_all_elements() -> None:
     projection, turned = Projection(HEADS * WIDTH, HEADS), rotation(torch.arange(TOKENS), WIDTH, 10_000.0)
     x = torch.randn(TOKENS, HEADS * WIDTH)
     expanded, written = (
-        torch.autograd.grad(projection(x, turned)[0], projection.weight, gradient)
+        torch.autograd.grad(projection.rotated(x, turned)[0], projection.weight, gradient)
         for gradient in (torch.ones(()).expand(TOKENS, HEADS, WIDTH), torch.ones(TOKENS, HEADS, WIDTH))
     )
     assert torch.equal(expanded[0], written[0])

@@ -15,7 +15,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.train.config import TrainConfig
 from bertwright.train.graph.config import CompiledConfig
 from bertwright.train.graph.packages import graph_of
-from bertwright.train.setup import build, choose_graph, training_environment
+from bertwright.train.setup import choose_graph, training_environment
 from bertwright.train.setup.job import TrainJob
 from bertwright.train.state import State
 
@@ -64,9 +64,8 @@ def job(flops: float = 1e18, hours: float = 0.0, several: int = 1, **settings: A
 def test_the_choice_on_a_gpu_has_a_reason(
     given: TrainJob, missing: str, last: dict[str, str], kind: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choose_graph, "missing_compiler", lambda device: missing)
     monkeypatch.setattr(choose_graph, "newest_state", lambda folder: State(sessions=(last,)) if last else None)
-    chosen, why = choose_graph._choose(given, "cuda")
+    chosen, why = choose_graph._choose(given, missing)
     assert chosen == kind and reason in why
 
 
@@ -90,7 +89,7 @@ def test_auto_fills_rows_with_the_same_batches(
         config = given.config.model_copy(update={"graph": CompiledConfig()})
         return replace(given, config=config, fills_rows=True)
 
-    real = build._in_full_rows
+    real = TrainJob.in_full_rows
 
     def in_full_rows(given: TrainJob, own: Any, world: int) -> Any:
         full = real(given, own, world)
@@ -100,9 +99,8 @@ def test_auto_fills_rows_with_the_same_batches(
         assert full.loader.settings.micro_batching.row_tokens == PHASE["length"]
         return full
 
-    # Where a CPU's graph is set, that of a GPU.
-    monkeypatch.setattr(training_environment, "replace", lambda given, **more: chosen(given))
-    monkeypatch.setattr(build, "_in_full_rows", in_full_rows)
+    monkeypatch.setattr(training_environment, "_with_graph", chosen)
+    monkeypatch.setattr(TrainJob, "in_full_rows", in_full_rows)
     filled = train("filled", **settings)
     assert all(fits and longest <= PHASE["length"] for fits, longest in shapes)
     rows = [

@@ -3,11 +3,13 @@
 import copy
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
 import torch
 from pydantic import TypeAdapter, ValidationError
@@ -23,11 +25,16 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.padding import Room, in_rows
 from bertwright.model.batch import packed
 from bertwright.model.bert.config import BertModelConfig
+from bertwright.model.classifier import Classifier
 from bertwright.model.config import ModelConfig
+from bertwright.model.dropout import Dropout
 from bertwright.model.encoder import recompute_layers
 from bertwright.model.pretraining import PreTrainingModel
+from bertwright.tasks.classification.objective import Classification
 from bertwright.tasks.distillation.objective import SoftTerm
 from bertwright.tasks.pretraining.objective import PreTraining
+from bertwright.tasks.span.objective import Span
+from bertwright.tasks.tagging.objective import Tagging
 from bertwright.tasks.terms import Term, loss_sums
 from bertwright.train.graph import packages
 from bertwright.train.graph.config import CompiledConfig, GraphConfig, OrtModuleConfig
@@ -96,6 +103,47 @@ def test_each_region_is_one_graph_for_all_batches(family: Any, again: bool, as_w
     with torch.no_grad():
         traced(packed(drawn([3, 7])))
     assert counters["stats"]["unique_graphs"] == REGIONS[network.family], "scoring runs as it is written"
+
+
+@each_row("family", FAMILIES)
+@each_row(
+    ("head", "objective"),
+    [
+        ("single", Classification(3)),
+        ("several", Classification(3, several=True)),
+        ("token", Tagging(cast(Any, None))),
+        ("span", Span(8)),
+    ],
+)
+def test_tasks_with_files_learn_the_same_compiled(head: Any, objective: Any, family: Any, as_written: None) -> None:
+    torch.manual_seed(0)
+    section = family(size="tiny", dropout=0.0, attention_dropout=0.0, max_positions=32, initializer_range=0.1)
+    labels = ("a", "b") if head == "span" else ("a", "b", "c")
+    network = section.resolve(61, False).model_copy(update={"labels": labels, "head": head})
+    plain = Classifier(network, "padded").train()
+    for module in plain.modules():  # the classifier of a DistilBERT has a dropout of its own
+        if isinstance(module, Dropout):
+            module.p = 0.0
+    traced = copy.deepcopy(plain)
+    run_as(traced, CompiledConfig(), CPU)
+    for number, lengths in enumerate(BATCHES):
+        batch, random = drawn(lengths), np.random.default_rng(number)
+        several = {
+            "several": random.integers(2, size=(len(lengths), 3)).astype(np.float32),
+            "span": np.ones((len(lengths), 2), np.int64),
+        }
+        labels_B = several.get(head, random.integers(3, size=len(lengths)))
+        batch = replace(
+            batch, sequence_labels=labels_B, sequence_weights=np.ones(len(lengths), np.float32), labels=batch.labels % 3
+        )
+        found = []
+        for model, given, losses in ((plain, batch, loss_sums), (traced, in_rows(batch, ROOM), compiled_losses())):
+            model.zero_grad()
+            loss = torch.stack(list(losses(objective.terms(model, packed(given))).values())).sum()
+            loss.backward()
+            found.append([loss.detach(), *(p.grad for p in model.parameters() if p.grad is not None)])
+        for one, other in zip(*found, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

@@ -114,7 +114,7 @@ class SelfAttention(nn.Module):
 
     def forward(self, x_TH: Tensor, view: View, read_N: Tensor | None = None) -> Tensor:
         """[T, H] -> [T, H], or [N, H] where only the states of the tokens `read_N` [N] are read."""
-        q_TAD, k_TAD, v_TAD = self.qkv(self.norm(x_TH), view.rotation)
+        q_TAD, k_TAD, v_TAD = self.qkv.rotated(self.norm(x_TH), view.rotation)
         q_QAD = read(q_TAD, view.attend.read_N)
         # Kernels ignore train and eval mode, so their dropout must be turned off here.
         attended_QH = view.attend(q_QAD, k_TAD, v_TAD, self.attention_dropout if self.training else 0.0).flatten(-2)

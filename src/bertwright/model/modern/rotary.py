@@ -60,12 +60,12 @@ class Projection(nn.Linear):
         super().__init__(width, 3 * width, bias=False)
         self.heads = (heads, width // heads)
 
-    def forward(self, x_TH: Tensor, turned: Rotation) -> tuple[Tensor, Tensor, Tensor]:  # type: ignore[override]
+    def rotated(self, x_TH: Tensor, turned: Rotation) -> tuple[Tensor, Tensor, Tensor]:
         """[T, H] -> queries, keys and values, each [T, A, D]; differentiable once on a CPU."""
         if x_TH.device.type == "cpu" and not is_traced():
             qkv_T3AD = linear(x_TH, self._with_adjacent_pairs()).view(-1, 3, *self.heads)
             return _RotatedAsComplex.apply(qkv_T3AD, torch.complex(*turned))  # type: ignore[no-untyped-call]
-        q_TAD, k_TAD, v_TAD = super().forward(x_TH).view(-1, 3, *self.heads).unbind(-3)
+        q_TAD, k_TAD, v_TAD = self(x_TH).view(-1, 3, *self.heads).unbind(-3)
         return rotate(q_TAD, turned), rotate(k_TAD, turned), v_TAD
 
     def _with_adjacent_pairs(self) -> Tensor:

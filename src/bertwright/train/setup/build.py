@@ -23,7 +23,6 @@ from bertwright.train.precision.config import Bf16Config, PrecisionConfig
 from bertwright.train.precision.loss_scale import scale_from
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.settings.phase_changes import check_phase_lengths, growth_message
-from bertwright.train.settings.phases import Phase
 from bertwright.train.settings.unreachable_settings import known_ends, partly_reached_settings
 from bertwright.train.setup.choose_attention import resolve_attention
 from bertwright.train.setup.job import TrainJob
@@ -67,7 +66,7 @@ def build(job: TrainJob, ranks: Ranks, log: Log) -> tuple[TrainJob, Trainee, Sta
 
         job = replace(job, phases=size_phases(job, state, device, ranks, log))
     if isinstance(job.config.graph, CompiledConfig):
-        job = replace(job, phases=[_in_full_rows(job, phase, ranks.world) for phase in job.phases])
+        job = replace(job, phases=[job.in_full_rows(phase, ranks.world) for phase in job.phases])
     record = session_record(state, device, network.kernel, ranks, job.config, job.phases)
     record |= {**job.choices} | ({"init": start.init} if start.init else {})
     if plugins := packages_of({"optim": job.optim, "train": job.config}):
@@ -77,23 +76,6 @@ def build(job: TrainJob, ranks: Ranks, log: Log) -> tuple[TrainJob, Trainee, Sta
         trainee,
         replace(state, scale=scale_from(precision.config, state.scale), sessions=(*state.sessions, record)),
     )
-
-
-def _in_full_rows(job: TrainJob, phase: Phase, world: int) -> Phase:
-    """Return the phase in micro-batches of full rows; one whose recipe says how many rows a micro-batch has, and that
-    it is compiled, as it is."""
-    config, settings = job.config.phases[phase.index], phase.loader.settings
-    fixed = config.micro_batch not in (0, "auto")
-    if phase.loader.examples.most_sequences > 1 or (fixed and not job.fills_rows):
-        return phase
-    packing = job.fills_rows or config.packing or config.micro_tokens > 0
-    rows = settings.micro_batching.micro_batch
-    if config.micro_tokens:
-        rows = config.micro_tokens // settings.length
-    elif fixed and packing and not config.packing:
-        # As many tokens as the recipe's sequences have, so that memory suffices.
-        rows = int(rows * phase.loader.examples.mean_tokens / settings.length)
-    return replace(phase, loader=phase.loader.in_full_rows(world, max(1, rows), packing))
 
 
 def _set_threads(job: TrainJob, state: State, ranks: Ranks, log: Log) -> None:

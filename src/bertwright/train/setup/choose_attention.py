@@ -30,6 +30,7 @@ from bertwright.model.attention.kernel import bind
 from bertwright.model.batch import PackedBatch, packed
 from bertwright.model.config import Kernel, NetworkConfig
 from bertwright.train.checkpoints.checkpoint import newest_state
+from bertwright.train.graph.config import CompiledConfig
 from bertwright.train.ranks.agreement import text_of
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.setup.job import TrainJob
@@ -141,6 +142,8 @@ def to_time(job: TrainJob, state: State, world: int) -> MicroBatch:
     fixed, places = job.config.graph.kind != "eager", _NUMBERS // job.network.hidden_size
     if phase.finds_micro_batch:  # later, when the kernel is known
         phase = phase.with_micro_batch(max(1, places // phase.loader.settings.length))
+    if isinstance(job.config.graph, CompiledConfig):
+        phase = job.in_full_rows(phase, world)
     batches = phase.loader.step(min(state.data_step, phase.steps - 1), 0, world)
     # Those of a step are sorted by length.
     batch = sorted(batches, key=lambda batch: batch.counts.tokens)[len(batches) // 2]

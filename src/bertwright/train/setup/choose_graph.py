@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import torch
-
 from bertwright.core.log import Log
 from bertwright.train.checkpoints.checkpoint import newest_state
 from bertwright.train.graph.config import CompiledConfig, EagerConfig
@@ -26,12 +24,14 @@ _HOURS = 0.1
 """Hours of a phase from which compiling pays off."""
 
 
-def resolve_graph(job: TrainJob, device: torch.device, ranks: Ranks, log: Log) -> TrainJob:
+def resolve_graph(job: TrainJob, ranks: Ranks, log: Log) -> TrainJob:
     """Return the job with a graph for a GPU in place of `auto`, and log which and why. All ranks must call this
     together."""
+    own = missing_compiler("cuda")
+    missing = own or ("a compiler on every machine" if ranks.any(bool(own)) else "")
     text = ""
     if ranks.first:
-        kind, reason = _choose(job, device.type)
+        kind, reason = _choose(job, missing)
         log.say(f"train: graph {kind}: {reason}")
         text = json.dumps([kind, reason])
     kind, reason = json.loads(text_of(ranks, text))
@@ -44,8 +44,8 @@ def resolve_graph(job: TrainJob, device: torch.device, ranks: Ranks, log: Log) -
     )
 
 
-def _choose(job: TrainJob, device_type: str) -> tuple[str, str]:
-    """Return the graph and the reason for it."""
+def _choose(job: TrainJob, missing: str) -> tuple[str, str]:
+    """Return the graph and the reason for it; `missing`: what compiling needs and is not installed."""
     state = newest_state(job.out / CHECKPOINTS) or State()
     if state.sessions and (kept := _kept(state.sessions[-1])):
         return kept, "as at the last start"
@@ -53,7 +53,7 @@ def _choose(job: TrainJob, device_type: str) -> tuple[str, str]:
         return "eager", reason
     if any(phase.loader.examples.most_sequences > 1 for phase in job.phases):
         return "eager", "an example of this task is several sequences"
-    if missing := missing_compiler(device_type):
+    if missing:
         return "eager", f"compiling needs {missing}, which would make training faster"
     phases = job.phases[state.phase :]
     if not any(phase.budget >= 3600 * _HOURS for phase in phases) and sum(map(job.flops_of, phases)) < WORTH:

@@ -60,6 +60,22 @@ class TrainJob:
     fills_rows: bool = False
     """Whether micro-batches of a compiled network are packed into full rows whatever the recipe says."""
 
+    def in_full_rows(self, phase: Phase, world: int) -> Phase:
+        """Return a phase of a compiled network in micro-batches of full rows; one whose recipe says how many rows a
+        micro-batch has, and that it is compiled, as it is."""
+        config, settings = self.config.phases[phase.index], phase.loader.settings
+        fixed = config.micro_batch not in (0, "auto")
+        if phase.loader.examples.most_sequences > 1 or (fixed and not self.fills_rows):
+            return phase
+        packing = self.fills_rows or config.packing or config.micro_tokens > 0
+        rows = settings.micro_batching.micro_batch
+        if config.micro_tokens:
+            rows = config.micro_tokens // settings.length
+        elif fixed and packing and not config.packing:
+            # As many tokens as the recipe's sequences have, so that memory suffices.
+            rows = int(rows * phase.loader.examples.mean_tokens / settings.length)
+        return replace(phase, loader=phase.loader.in_full_rows(world, max(1, rows), packing))
+
     def flops_of(self, phase: Phase, done: int = 0) -> float:
         """Return the operations of the steps of a phase after the first `done`, estimated by some of its examples."""
         batches = phase.loader.settings.batches

@@ -56,17 +56,22 @@ def training_environment(job: TrainJob, log: Log) -> Iterator[tuple[TrainJob, Ra
             from bertwright.train.setup.choose_precision import resolve_precision
 
             job = resolve_precision(job, training_device(config.device), ranks, log)
-        if isinstance(config.graph, AutoGraphConfig) and gpus:
-            from bertwright.train.setup.choose_graph import resolve_graph
-
-            job = resolve_graph(job, training_device(config.device), ranks, log)
-        elif isinstance(config.graph, AutoGraphConfig):
-            job = replace(job, config=job.config.model_copy(update={"graph": EagerConfig()}))
+        if isinstance(config.graph, AutoGraphConfig):
+            job = _with_graph(job, gpus, ranks, log)
         # Not before the precision is known: in a process, oneDNN decides only once whether it keeps kernels.
         with torch_set_for(job.config):
             yield job, ranks, requests
         if ranks.any(requests.to_stop()):
             raise Interrupted("training is finished and saved. Run the same command again for the stages that follow.")
+
+
+def _with_graph(job: TrainJob, gpu: bool, ranks: Ranks, log: Log) -> TrainJob:
+    """Return the job with a graph in place of `auto`."""
+    if not gpu:
+        return replace(job, config=job.config.model_copy(update={"graph": EagerConfig()}))
+    from bertwright.train.setup.choose_graph import resolve_graph
+
+    return resolve_graph(job, ranks, log)
 
 
 def training_device(wanted: Any) -> torch.device:
