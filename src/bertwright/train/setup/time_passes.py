@@ -24,9 +24,11 @@ from bertwright.model.dropout import seed_dropout
 from bertwright.optim.config import AdamWConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.single import Single
+from bertwright.train.graph.recorded import Scales
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.setup.trainee import build_network
 from bertwright.train.setup.training_environment import torch_set_for
+from bertwright.train.step import run_pass
 
 _BLOCK = 0.5
 """Seconds of passes that are answered together."""
@@ -55,7 +57,7 @@ def _block(one_pass: Callable[[], None]) -> list[float]:
 
 
 def _pass_of(request: dict[str, Any], config: TrainConfig) -> Callable[[], None]:
-    """Return a function that computes the gradients of the micro-batch, as `step` does for one of a step."""
+    """Return a function that computes the gradients of the micro-batch."""
     family = next(network for network in NETWORKS if network.family == request["family"])
     cpu = torch.device("cpu")
     network = build_network(family.model_validate(request["network"]), config, cpu)
@@ -63,14 +65,12 @@ def _pass_of(request: dict[str, Any], config: TrainConfig) -> Callable[[], None]
     trainee = network.trainee(Single(network.model, AdamWConfig()), Ranks(), request["pair_task"])
     arrays = {name: np.array(values, dtype) for name, (dtype, values) in request["arrays"].items()}
     batch = host_tensors(trainee.precision.fit(MicroBatch(max_row=request["max_row"], **arrays)), cpu)
+    scales = Scales(dict.fromkeys(trainee.objective.counted, 1))
 
     def one_pass() -> None:
         trainee.model.zero_grad(set_to_none=True)
         seed_dropout(cpu, 1)
-        with trainee.precision.forward():
-            terms = trainee.objective.terms(trainee.network(), batch)
-            loss = torch.stack([term.loss_sum * term.share for term in terms.values() if term.share]).sum()
-        loss.backward()  # type: ignore[no-untyped-call]
+        run_pass(trainee, trainee.network(), batch, scales)
 
     return one_pass
 
