@@ -8,14 +8,13 @@ Names carry shapes: T tokens, H hidden, C classes, V vocabulary.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,27 +86,47 @@ class Reader(Protocol):
         ...
 
     def run(self, text: str) -> Outputs:
-        """What the runtime computes of one text; the same outputs for each."""
+        """What the runtime computes of one text, the same outputs for each: "hidden" [T, H], "vector" [H], "logits"."""
         ...
 
 
 class Runtime(Protocol):
     """A program, and a precision where it has several."""
 
-    name: ClassVar[str] | str
-    """The word of `--to` and `--runtimes`, such as "onnx-int8"."""
-    title: ClassVar[str] | str
-    """For tables: "ONNX Runtime, int8"."""
-    package: ClassVar[str] | str
-    """The distribution whose version is reported."""
-    install: ClassVar[str] | str
-    """What a user types to get it."""
-    folder: ClassVar[str] | str
-    """The folder of its files inside the published one, "onnx"; "" if it reads the published folder itself."""
-    reads: ClassVar[str] | str
-    """The name of the runtime that writes what it reads; its own name, or "" if it reads the published folder itself."""
-    rounds: ClassVar[bool] | bool
-    """Whether its numbers have less than float32's precision by intent."""
+    @property
+    def name(self) -> str:
+        """The word of `--to` and `--runtimes`, such as "onnx-int8"."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """For tables: "ONNX Runtime, int8"."""
+        ...
+
+    @property
+    def package(self) -> str:
+        """The distribution whose version is reported."""
+        ...
+
+    @property
+    def install(self) -> str:
+        """What a user types to get it."""
+        ...
+
+    @property
+    def folder(self) -> str:
+        """The folder of its files inside the published one, "onnx"; "" if it reads the published folder itself."""
+        ...
+
+    @property
+    def reads(self) -> str:
+        """The runtime that writes what it reads; its own name, or "" if it reads the published folder itself."""
+        ...
+
+    @property
+    def rounds(self) -> bool:
+        """Whether its numbers have less than float32's precision by intent."""
+        ...
 
     def missing(self) -> str:
         """Why it cannot be used on this machine, and what to install; "" if it can."""
@@ -121,7 +140,6 @@ class Runtime(Protocol):
         """Write its files into the existing, empty folder `out`; nothing for one that reads the published folder."""
         ...
 
-    @abstractmethod
     def open(self, model: Published, out: Path, threads: int) -> AbstractContextManager[Reader]:
         """Open what was written to `out`, or the published folder, for use by `threads` threads."""
         ...
