@@ -10,20 +10,19 @@ from typing import Any
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
 from bertwright.core.errors import MissingExtraError
-from bertwright.core.files import make_folder, read_typed, remove, write_atomic, write_json
+from bertwright.core.files import make_folder, read_typed, remove
 from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext
 from bertwright.evaluate.shapes import PREDICTIONS
 from bertwright.examples.config import TextsConfig
 from bertwright.export.card import model_card, origin_of
 from bertwright.export.config import VERSION, ExportConfig, Inputs, sections
+from bertwright.export.folder import write_hf_folder
 from bertwright.export.shapes import largest_difference
 from bertwright.export.verify import compare_model, compare_tokenizer
 from bertwright.model.interop.peer import peer_of
-from bertwright.model.model import Model
-from bertwright.model.saved import load_network, write_safetensors
-from bertwright.vocab.entries import CLS, MASK, PAD, SEP, UNK
-from bertwright.vocab.load import check_same_vocabulary, read_vocabulary
+from bertwright.model.saved import load_network
+from bertwright.vocab.load import check_same_vocabulary
 from bertwright.vocab.tokenizer import load_tokenizer
 
 
@@ -74,55 +73,3 @@ def _make(config: ExportConfig, inputs: Inputs, texts: TextsConfig, draft: Path,
     # Last, because the card reports the difference between the reloaded and the trained model.
     model_card(hf / "README.md", config.name, origin_of(inputs.source, vocab, texts), inputs, counts, lines)
     return counts
-
-
-REFUSED = "Load this tokenizer with AutoTokenizer. BertTokenizer would ignore the normalization in tokenizer.json."
-"""What `tokenizer_config.json` has in place of settings that only the classes with a normalization of their own read.
-
-BertTokenizer of transformers 5 has no NFC, so that 1 in 10 words of Bengali became [UNK], and the slow tokenizers (of
-transformers 4, and BertTokenizerLegacy) have other tables of punctuation and control characters, and a final sigma.
-They accept no value of this kind, so they raise an error where they would have given other ids."""
-SPECIAL_TOKENS = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}
-
-
-def write_hf_folder(hf: Path, model: Model, vocab: Artifact) -> dict[str, Any]:
-    """Write everything but the card to `hf`; rows that only pad the embedding are dropped.
-
-    Returns the architecture's name, its vocabulary size and its number of parameters.
-    """
-    entries = read_vocabulary(vocab.file("vocab.txt"))
-    peer = peer_of(model.config, len(entries))
-    # transformers defaults to 0 for the padding token, but the entry may have another id.
-    ids = {key: entries.index(SPECIAL_TOKENS[token]) for key, token in peer.special_ids.items()}
-    config = {**peer.config, **ids}
-    theirs = peer.names.to_theirs(model.state_dict(), len(entries))
-    tensors = {name: tensor.detach().contiguous() for name, tensor in theirs.items()}
-    write_json(hf / "config.json", config)
-    write_safetensors(hf / "model.safetensors", tensors, {"format": "pt"})  # transformers 4 requires the format
-    for name in ("vocab.txt", "tokenizer.json"):
-        write_atomic(hf / name, vocab.file(name).read_bytes())
-    positions = model.config.max_position_embeddings
-    write_json(hf / "tokenizer_config.json", _tokenizer_config(vocab, positions, peer.segments))
-    write_json(hf / "special_tokens_map.json", SPECIAL_TOKENS)
-    return {
-        "architecture": peer.architecture,
-        "vocab_size": len(entries),
-        "parameters": sum(tensor.numel() for tensor in tensors.values()),
-    }
-
-
-def _tokenizer_config(vocab: Artifact, positions: int, segments: bool) -> dict[str, Any]:
-    """The tokenizer configuration, naming the class that uses tokenizer.json unchanged."""
-    return {
-        # BertTokenizer would build its own normalization and lose the corpus's NFC.
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": positions,
-        # A network without segments rejects token_type_ids.
-        "model_input_names": ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"],
-        # For programs that read only this file; tokenizer.json has the same settings.
-        "do_lower_case": vocab.counts["lower_case"],
-        "strip_accents": vocab.counts["strip_accents"],
-        "tokenize_chinese_chars": REFUSED,  # of these classes, read by BertTokenizer of transformers 5
-        "never_split": True,  # and by the slow ones, which expect a list
-        **SPECIAL_TOKENS,
-    }

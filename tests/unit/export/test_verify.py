@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 
 from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import make_folder, read_json, write_json
-from bertwright.export.run import write_hf_folder
+from bertwright.export.folder import write_hf_folder
 from bertwright.export.verify import PROBES, compare_model, compare_tokenizer, rows_of
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
