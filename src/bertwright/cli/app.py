@@ -52,6 +52,7 @@ _VERBS = {
     "check": "check:check",
     "init": "init:init",
     "plan": "plan:plan",
+    "certify": "certify:certify",
     "convert": "convert:convert",
     "inspect": "inspect:inspect",
     "launch": "launch:launch",

@@ -6,20 +6,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.errors import RecipeError
+from bertwright.core.errors import MissingExtraError, RecipeError
 from bertwright.core.log import SILENT, Log
+from bertwright.core.numbers import size_of
 from bertwright.corpus.config import CorpusConfig
 from bertwright.examples.config import PlanSet
 from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.planned import open_heldout, open_loader, with_labels
 from bertwright.examples.store import Store
+from bertwright.export.runtimes.members import runtime_named
+from bertwright.export.runtimes.runtime import Published
 from bertwright.formats import convert as between
 from bertwright.formats.export import ExportSet, export, export_documents
 from bertwright.formats.format import Provenance
 from bertwright.formats.known import document_format_of, holds_examples
-from bertwright.formats.target import Target
+from bertwright.formats.target import Target, atomic_folder
+from bertwright.model.pretrained_config import read_pretrained
 from bertwright.pipeline.run_folder import RunFolder, is_trained, recorded_recipe
 from bertwright.recipe import Recipe
+from bertwright.shipped import is_run_folder
 from bertwright.vocab.load import read_vocabulary
 
 
@@ -62,6 +67,28 @@ def convert(
         )
     entries = read_vocabulary(options.vocabulary) if options.vocabulary else None
     return between.convert(source, destination, target, entries, options.quarantine, log)
+
+
+def convert_model(source: Path, destination: Path, name: str, log: Log = SILENT) -> dict[str, Any]:
+    """Write a published model, a folder of transformers or a run with its export, into the new folder `destination` as
+    the runtime called `name` reads it; returns what was written.
+
+    Raises `MissingExtraError` or `RecipeError` before anything is written.
+    """
+    runtime = runtime_named(name)
+    if runtime.reads != name:
+        what = f"what {runtime.reads} writes: --to {runtime.reads}" if runtime.reads else "the published folder itself"
+        raise RecipeError(f"{runtime.title} reads {what}. Nothing else has to be written for it.")
+    if missing := runtime.missing():
+        raise MissingExtraError(missing)
+    model = Published(read_pretrained(source / "export" if is_run_folder(source) else source).folder)
+    if why := runtime.refusal(model):
+        raise RecipeError(why)
+    with atomic_folder(destination) as draft:
+        runtime.write(model, draft)
+        size = sum(file.stat().st_size for file in draft.rglob("*") if file.is_file())
+    log.say(f"convert: {model.folder} for {runtime.title} {runtime.version()}, {size_of(size)}")
+    return {"to": name, "version": runtime.version(), "architecture": model.architecture, "bytes": size}
 
 
 def _check(source: Path, target: Target) -> None:

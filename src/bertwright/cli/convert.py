@@ -1,4 +1,4 @@
-"""`convert`: write examples in a common format."""
+"""`convert`: write examples in a common format, or a published model for a runtime."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from bertwright.cli.completion import complete_format
-from bertwright.cli.options import Json, option_groups
+from bertwright.cli.options import Json, option_groups, refuse_useless
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import json_line
 
@@ -23,7 +23,8 @@ class Form:
         typer.Option(
             autocompletion=complete_format,
             metavar="KIND",
-            help="hdf5, hdf5-varlen, tfrecord, lddl, datasets; for a run also megatron.",
+            help="hdf5, hdf5-varlen, tfrecord, lddl, datasets; for a run also megatron; for a model onnx, onnx-fp16, "
+            "onnx-int8, openvino, gguf, ctranslate2, static or spacy.",
         ),
     ]
     length: Annotated[
@@ -33,6 +34,12 @@ class Form:
         int | None, typer.Option(metavar="N", min=1, help="Predictions per padded row, if SRC does not define it.")
     ] = None
     gzip: Annotated[bool, typer.Option("--gzip", help="Compress TFRecord files.")] = False
+
+    @property
+    def given(self) -> dict[str, bool]:
+        """The options that only examples have, and whether they are given."""
+        sizes = {"--length": self.length is not None, "--predictions": self.predictions is not None}
+        return {**sizes, "--gzip": self.gzip}
 
 
 @dataclass(frozen=True)
@@ -51,22 +58,39 @@ class Reading:
     ] = None
     quarantine: Annotated[bool, typer.Option("--quarantine", help="Leave damaged files out and name them.")] = False
 
+    @property
+    def given(self) -> dict[str, bool]:
+        """The options that only examples have, and whether they are given."""
+        given = {"--vocab": self.vocab is not None, "--files": self.files > 0}
+        return {**given, "--heldout": self.heldout is not None, "--quarantine": self.quarantine}
+
 
 @option_groups
 def convert(
-    source: Annotated[Path, typer.Argument(metavar="SRC", help="A run folder, or a folder of examples of any format.")],
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SRC",
+            help="A run folder, a folder of examples of any format, or of a model as transformers saves it.",
+        ),
+    ],
     destination: Annotated[Path, typer.Argument(metavar="DST", help="The folder to create.")],
     form: Form,
     reading: Reading,
     as_json: Json = False,
 ) -> None:
-    """Convert examples of a run, with fixed masks, or anyone's examples, to a common format."""
-    from bertwright.cli.conversion import ConvertOptions
+    """Convert examples of a run, with fixed masks, or of anyone, to a common format; or a model for a runtime."""
+    from bertwright.cli.conversion import ConvertOptions, convert_model
     from bertwright.cli.conversion import convert as write
+    from bertwright.export.runtimes.members import RUNTIMES
     from bertwright.formats.target import Target, kind_of
 
     options = ConvertOptions(reading.vocab, reading.files, reading.heldout, reading.quarantine)
     with Terminal() as log:
-        target = Target(kind_of(form.to), form.length, form.predictions, form.gzip)
-        note = write(source, destination, target, options, log)
+        if form.to in (runtime.name for runtime in RUNTIMES):
+            refuse_useless("with a model", {**form.given, **reading.given})
+            note = convert_model(source, destination, form.to, log)
+        else:
+            target = Target(kind_of(form.to), form.length, form.predictions, form.gzip)
+            note = write(source, destination, target, options, log)
     print(json_line(note) if as_json else destination)

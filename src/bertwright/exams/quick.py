@@ -9,12 +9,13 @@ from itertools import islice
 import regex
 
 from bertwright.core.artifact import Artifact
+from bertwright.corpus.heldout import heldout_documents
 from bertwright.exams.exam import Exam
 from bertwright.exams.masked_words import MaskedWords
 from bertwright.exams.next_sentence import NextSentence, make_pairs
 from bertwright.exams.perplexity import Perplexity
 from bertwright.exams.vectors import Neighbours, Vectors
-from bertwright.exams.wiki import Wiki, heldout_documents, make_exam
+from bertwright.exams.wiki import Wiki, make_exam
 
 TEXTS = 500
 """Held-out sentences whose words are masked, at most."""

@@ -31,8 +31,7 @@ from bertwright.core.config import UserPath
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import write_atomic
 from bertwright.core.rng import key
-from bertwright.corpus.heldout import is_heldout, text_hash
-from bertwright.corpus.text import read_documents, shard_names
+from bertwright.corpus.heldout import heldout_documents, split_documents
 from bertwright.corpus.words import count_tokens, has_unspaced
 from bertwright.exams.cloze import OTHERS, Cloze, make_cloze, right_titles
 from bertwright.exams.exam import Exam, Score, evenly, share_of
@@ -144,7 +143,7 @@ def make_exam(corpus: Artifact, heldout: float, items: int = ITEMS) -> WikiExam:
     if not held:
         raise DataError(f"none of the documents is held out with examples.heldout={heldout:g}. Raise it.")
     asked, leaked, counted = {sentence for document in held for sentence in document}, set[str](), 0
-    for is_held, document in _documents(corpus, heldout):
+    for is_held, document in split_documents(corpus, heldout):
         if not is_held:
             # A sentence that also stands in the training text, such as a formula of stubs, shows nothing.
             leaked.update(asked.intersection(document))
@@ -168,17 +167,6 @@ def make_exam(corpus: Artifact, heldout: float, items: int = ITEMS) -> WikiExam:
         tuple(_order(held, fresh, items)),
         tuple(evenly(list(_belonging(held, fresh)), items)),
     )
-
-
-def heldout_documents(corpus: Artifact, heldout: float) -> list[list[str]]:
-    """The documents of a corpus that the stage `examples` holds out, each a list of its sentences."""
-    return [document for is_held, document in _documents(corpus, heldout) if is_held]
-
-
-def _documents(corpus: Artifact, heldout: float) -> Iterator[tuple[bool, list[str]]]:
-    for name in shard_names(corpus):
-        for document in read_documents(corpus, name):
-            yield bool(is_heldout(np.array([text_hash(document)], np.uint64), heldout)[0]), document
 
 
 def _in_rounds(rounds: Iterable[Sequence[Any]], most: int) -> list[Any]:

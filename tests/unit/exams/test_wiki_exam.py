@@ -12,13 +12,13 @@ from bertwright import Recipe, run
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import DataError
 from bertwright.core.log import SILENT
-from bertwright.corpus.heldout import text_hash
+from bertwright.corpus.heldout import heldout_documents, text_hash
 from bertwright.corpus.links import read_links
 from bertwright.exams import wiki
 from bertwright.exams.cloze import Cloze, right_titles
 from bertwright.exams.next_sentence import make_pairs
 from bertwright.exams.pseudo_likelihood import Phrase, phrase_likelihoods
-from bertwright.exams.wiki import Wiki, WikiExam, heldout_documents, make_exam
+from bertwright.exams.wiki import Wiki, WikiExam, make_exam
 from bertwright.model.text_encoder import Encoder
 
 SHARE = 0.3
@@ -98,8 +98,8 @@ def test_sentences_of_the_training_text_are_not_asked(
     corpus: Artifact, exam: WikiExam, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leaked = exam.cloze[0].before + exam.cloze[0].titles[0] + exam.cloze[0].after
-    documents = list(wiki._documents(corpus, SHARE))
-    monkeypatch.setattr(wiki, "_documents", lambda *_: [*documents, (False, [leaked])])
+    documents = list(wiki.split_documents(corpus, SHARE))
+    monkeypatch.setattr(wiki, "split_documents", lambda *_: [*documents, (False, [leaked])])
     again = make_exam(corpus, SHARE, 50)
     assert exam.cloze[0] not in again.cloze
     assert leaked not in {f"{each.before}{each.titles[0]}{each.after}" for each in again.cloze}

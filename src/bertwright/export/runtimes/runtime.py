@@ -119,6 +119,11 @@ class Runtime(Protocol):
         ...
 
     @property
+    def file(self) -> str:
+        """The file whose presence in `folder` says that it was written, "model.onnx"; "" if there is no folder."""
+        ...
+
+    @property
     def reads(self) -> str:
         """The runtime that writes what it reads; its own name, or "" if it reads the published folder itself."""
         ...
@@ -126,6 +131,10 @@ class Runtime(Protocol):
     @property
     def rounds(self) -> bool:
         """Whether its numbers have less than float32's precision by intent."""
+        ...
+
+    def version(self) -> str:
+        """The version of the package; "" if it is not installed."""
         ...
 
     def missing(self) -> str:

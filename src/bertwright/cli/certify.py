@@ -1,0 +1,93 @@
+"""`certify`: whether every runtime on this machine answers as the model was trained to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bertwright.cli.options import Json, folder_option, option_groups
+from bertwright.cli.terminal import Terminal
+from bertwright.cli.text import columns, json_line, terminal_width, wrap
+from bertwright.core.errors import ArtifactError
+
+if TYPE_CHECKING:
+    from bertwright.export.certify.lines import Lines
+
+
+@dataclass(frozen=True)
+class Certified:
+    """The model, the lines and the runtimes."""
+
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER|RUN",
+            help="A published model: a folder as transformers saves it, whoever made it, or a run with its export.",
+        ),
+    ]
+    lines: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A text file with a text on each line; default: sentences that the run held out, or words of the "
+            "vocabulary. Outputs are compared for the first 1,000, ids for all; 40 hard lines are always added.",
+        ),
+    ] = None
+    runtimes: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,NAME",
+            help="Only these, of transformers, sentence-transformers, onnx, onnx-fp16, onnx-int8, transformers.js, "
+            "gguf, openvino, ctranslate2, static and spacy; default: all that are installed.",
+        ),
+    ] = ""
+    out: Annotated[
+        Path | None, folder_option("A JSON file for the certificate; default for a run: its certificate.json")
+    ] = None
+
+
+@option_groups
+def certify(of: Certified, as_json: Json = False) -> None:
+    """Run a published model in every runtime on this machine, and compare ids, outputs, speed and memory."""
+    from bertwright.core.files import write_json
+    from bertwright.export.certify.run import certify as make
+    from bertwright.export.certify.shapes import CERTIFICATE
+    from bertwright.export.certify.table import HEAD, cells, explanations
+    from bertwright.shipped import is_run_folder
+
+    with Terminal() as log:
+        folder, lines = _model_and_lines(of.folder, of.lines)
+        certificate = make(folder, lines, [name for name in of.runtimes.split(",") if name], log)
+        out = of.out or (of.folder / CERTIFICATE if is_run_folder(of.folder) else None)
+        if out is not None:
+            write_json(out, certificate)
+    if as_json:
+        print(json_line(certificate))
+    else:
+        print(*columns(HEAD, [cells(row) for row in certificate["rows"]]), sep="\n")
+        for note in explanations(certificate):
+            print(*wrap("", note, terminal_width()), sep="\n")
+        if out is not None:
+            print(out)
+    if any(row["status"] in ("differs", "failed") for row in certificate["rows"]):
+        raise ArtifactError("runtimes do not answer as the model was trained to: see the rows above.")
+
+
+def _model_and_lines(path: Path, given: Path | None) -> tuple[Path, Lines]:
+    """The published folder that `path` is or has, and the lines to certify it on."""
+    from bertwright.export.certify.lines import heldout_lines, read_lines, vocabulary_lines
+    from bertwright.model.pretrained_config import read_pretrained
+    from bertwright.pipeline.run_folder import RunFolder, recorded_recipe
+    from bertwright.shipped import is_run_folder
+
+    is_run = is_run_folder(path)
+    folder = read_pretrained(path / "export" if is_run else path).folder
+    if given is not None:
+        return folder, read_lines(given)
+    lines = None
+    if is_run and (recipe := recorded_recipe(path)[0]).corpus is not None:
+        lines = heldout_lines(RunFolder(path).artifact("corpus"), recipe.examples.heldout)
+    return folder, lines or vocabulary_lines(read_pretrained(folder).entries)

@@ -1,0 +1,106 @@
+"""Compares the answers of a runtime with those of the reference.
+
+Names carry shapes: N texts, H hidden, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.export.certify.shapes import Difference, Example
+from bertwright.export.runtimes.runtime import Head
+
+Floats = NDArray[np.float32]
+_EXAMPLES, _TOKENS = 3, 8
+
+
+def differing_ids(expected: Sequence[Sequence[int]], given: Sequence[Sequence[int]]) -> list[int]:
+    """The numbers of the texts whose ids differ."""
+    return [number for number, (a, b) in enumerate(zip(expected, given, strict=True)) if list(a) != list(b)]
+
+
+def examples_of(
+    differing: Sequence[int],
+    texts: Sequence[str],
+    expected: Sequence[Sequence[int]],
+    given: Sequence[Sequence[int]],
+    entries: Sequence[str],
+) -> list[Example]:
+    """The shortest texts whose ids differ, with the tokens from the first that does."""
+    chosen = sorted(differing, key=lambda number: len(texts[number]))[:_EXAMPLES]
+    return [_example(texts[number], expected[number], given[number], entries) for number in chosen]
+
+
+def _example(text: str, expected: Sequence[int], given: Sequence[int], entries: Sequence[str]) -> Example:
+    same = next((i for i, (a, b) in enumerate(zip(expected, given, strict=False)) if a != b), 0)
+    same = same or min(len(expected), len(given))
+    here, there = ([_token(i, entries) for i in ids[same : same + _TOKENS]] for ids in (expected, given))
+    return {"text": text if len(text) < 200 else f"{text[:200]}…", "expected": here, "given": there}
+
+
+def _token(number: int, entries: Sequence[str]) -> str:
+    return entries[number] if 0 <= number < len(entries) else f"id {number}"
+
+
+def difference(expected: Sequence[Floats], given: Sequence[Floats]) -> Difference:
+    """The difference of two outputs over N texts, each of any shape; infinite if shapes differ."""
+    if any(a.shape != b.shape for a, b in zip(expected, given, strict=True)):
+        return {"largest": 1e9, "mean": 1e9, "cosine": 0.0}
+    # Rounding grows with the numbers.
+    scale = max(1.0, *(float(np.abs(a).max(initial=0)) for a in expected))
+    apart = [np.abs(a.astype(np.float64) - b) for a, b in zip(expected, given, strict=True)]
+    return {
+        "largest": max(float(each.max(initial=0)) for each in apart) / scale,
+        "mean": sum(float(each.sum()) for each in apart) / max(1, sum(each.size for each in apart)) / scale,
+        "cosine": float(np.mean([_cosine(a, b) for a, b in zip(expected, given, strict=True)])),
+    }
+
+
+def _cosine(a: Floats, b: Floats) -> float:
+    x, y = a.astype(np.float64).ravel(), b.astype(np.float64).ravel()
+    lengths = float(np.linalg.norm(x) * np.linalg.norm(y))
+    return float(x @ y) / lengths if lengths else float(np.array_equal(x, y))
+
+
+def same_first(head: Head, expected: Mapping[str, Sequence[Floats]], given: Mapping[str, Sequence[Floats]]) -> Any:
+    """The share of answers that are the reference's: the best word, class or end; the sign of a score of its own;
+    without logits, the line with the nearest vector. None if there is nothing to choose between."""
+    if "logits" in given and "logits" in expected:
+        # A choice has one logit for each text: the better of two texts is asked for.
+        pairs = list(zip(expected["logits"], given["logits"], strict=True))
+        if head == "choice":
+            return _same_order(np.array([a.item() for a, _ in pairs]), np.array([b.item() for _, b in pairs]))
+        if pairs[0][0].shape[-1] == 1:
+            return None
+        axis = 0 if head == "span" else -1
+        return float(np.mean(np.concatenate([np.ravel(a.argmax(axis) == b.argmax(axis)) for a, b in pairs])))
+    here, there = vectors(expected), vectors(given)
+    if here is None or there is None or len(here) < 3:
+        return None
+    return float(np.mean(_nearest(here) == _nearest(there)))
+
+
+def _same_order(expected_N: NDArray[Any], given_N: NDArray[Any]) -> float:
+    other = np.roll(np.arange(len(expected_N)), 1)
+    return float(np.mean((expected_N > expected_N[other]) == (given_N > given_N[other])))
+
+
+def vectors(outputs: Mapping[str, Sequence[Floats]]) -> Floats | None:
+    """The vectors [N, H] of the texts; None if the runtime gives neither these nor hidden states."""
+    if "vector" in outputs:
+        return np.stack([np.asarray(vector, np.float32) for vector in outputs["vector"]])
+    if "hidden" in outputs:
+        return np.stack([hidden.mean(0) for hidden in outputs["hidden"]])
+    return None
+
+
+def _nearest(vectors_NH: Floats) -> NDArray[np.int64]:
+    unit = vectors_NH / np.maximum(np.linalg.norm(vectors_NH, axis=1, keepdims=True), 1e-12)
+    cosines_NN = unit @ unit.T
+    np.fill_diagonal(cosines_NN, -2)
+    nearest: NDArray[np.int64] = cosines_NN.argmax(1)
+    return nearest

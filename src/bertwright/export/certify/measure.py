@@ -1,0 +1,113 @@
+"""Opens a published model in one runtime and answers all lines: the child process of a certificate.
+
+A process for each runtime, because they bring libraries that do not bear each other, a fault of one must not end the
+others, and memory is that of a process.
+
+Names carry shapes: N texts, T tokens of all texts together.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from bertwright.core.errors import BertwrightError, DataError
+from bertwright.core.files import write_json
+from bertwright.export.runtimes.members import runtime_named
+from bertwright.export.runtimes.runtime import Outputs, Published, Reader
+
+ANSWERS = "answers.json"
+WARM = 3
+"""Texts answered before the clock runs."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a child is given, as JSON on its standard input."""
+
+    runtime: str
+    folder: str
+    """The published folder."""
+    written: str
+    """The folder of the runtime's own files."""
+    out: str
+    """The folder for the answers."""
+    texts: Sequence[str]
+    """Texts to answer."""
+    others: Sequence[str]
+    """Texts of which only the ids are wanted."""
+
+    def to_json(self) -> str:
+        """One line for the child."""
+        return json.dumps(asdict(self))
+
+
+def main() -> int:
+    """Answer the job on standard input; progress goes to standard output as one count a line."""
+    job = Job(**json.loads(sys.stdin.read()))
+    try:
+        _answer(job)
+    except BertwrightError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    return 0
+
+
+def _answer(job: Job) -> None:
+    runtime, before = runtime_named(job.runtime), _peak()
+    folder = Path(job.folder)
+    with runtime.open(Published(folder), Path(job.written) if job.written else folder, threads=1) as reader:
+        ids = [reader.ids(text) for text in [*job.texts, *job.others]]
+        seconds = _run(reader, job.texts, Path(job.out))
+        memory = _peak() - before
+    # A runtime that is a program of its own has ended only now, and only then its memory is known.
+    memory = max(memory, _peak(resource.RUSAGE_CHILDREN))
+    facts = {"ids": ids, "milliseconds": 1000 * median(seconds), "memory_bytes": memory, "version": runtime.version()}
+    write_json(Path(job.out) / ANSWERS, facts)
+
+
+def _run(reader: Reader, texts: Sequence[str], out: Path) -> list[float]:
+    """Write each output of all texts to a file of its own, and return the seconds of each text."""
+    for text in texts[:WARM]:
+        reader.run(text)
+    seconds, answers = list[float](), list[Outputs]()
+    for number, text in enumerate(texts):
+        begin = time.perf_counter()
+        answers.append(reader.run(text))
+        seconds.append(time.perf_counter() - begin)
+        if number % 50 == 49:
+            sys.stdout.write(f"{number + 1}\n")
+            sys.stdout.flush()
+    for name in answers[0]:
+        values = [np.ascontiguousarray(answer[name], np.float32) for answer in answers]
+        if not all(np.isfinite(value).all() for value in values):
+            raise DataError(f"{name} has numbers that are not finite")
+        np.savez(out / f"{name}.npz", *values)
+    return seconds
+
+
+def load_answers(out: Path) -> tuple[dict[str, Any], dict[str, list[Any]]]:
+    """What a child wrote into `out`: its facts, and the outputs of each text by name."""
+    facts = json.loads((out / ANSWERS).read_text(encoding="utf-8"))
+    outputs = {}
+    for file in sorted(out.glob("*.npz")):
+        with np.load(file, allow_pickle=False) as stored:
+            outputs[file.stem] = [stored[f"arr_{number}"] for number in range(len(stored.files))]
+    return facts, outputs
+
+
+def _peak(who: int = resource.RUSAGE_SELF) -> int:
+    return resource.getrusage(who).ru_maxrss * 1024
+
+
+if __name__ == "__main__":
+    sys.exit(main())

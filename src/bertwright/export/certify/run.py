@@ -1,0 +1,231 @@
+"""Makes a certificate: writes what runtimes read, answers the same lines in each, and compares the answers."""
+
+from __future__ import annotations
+
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import Any
+
+from bertwright.core import __version__
+from bertwright.core.child_process import PATIENCE, why_failed
+from bertwright.core.errors import BertwrightError, DataError, MissingExtraError
+from bertwright.core.files import make_folder, sha256, sha256_of
+from bertwright.core.log import SILENT, Log
+from bertwright.core.resources import default_workers
+from bertwright.core.signals import check_stop
+from bertwright.core.subprocess_group import subprocess_group
+from bertwright.export.certify.compare import difference, differing_ids, examples_of, same_first
+from bertwright.export.certify.lines import Lines, with_mask
+from bertwright.export.certify.measure import Job, load_answers
+from bertwright.export.certify.shapes import Certificate, Difference, Row, Status
+from bertwright.export.runtimes.members import RUNTIMES, runtime_named
+from bertwright.export.runtimes.runtime import Published, Runtime, installed
+from bertwright.model.pretrained_config import weight_files
+from bertwright.model.text_encoder import load_tokenizer
+from bertwright.vocab.entries import CLS, SEP
+from bertwright.vocab.tokenizer import Tokenizer
+
+REFERENCE = "transformers"
+TOLERANCE = 1e-4
+"""Of numbers that no runtime rounds by intent."""
+COSINE, SAME_FIRST = 0.999, 0.98
+"""Of a runtime that rounds: its cosine with the reference, and its share of the same best answers, at least."""
+
+
+@dataclass(frozen=True)
+class _Answers:
+    facts: dict[str, Any]
+    outputs: dict[str, list[Any]]
+
+
+def certify(folder: Path, lines: Lines, runtimes: Sequence[str] = (), log: Log = SILENT) -> Certificate:
+    """The certificate of a published folder, on the machine at hand.
+
+    `runtimes` are names of `RUNTIMES`; by default, all that are installed. Those that are named must be: raises
+    `MissingExtraError` before any work. Files that a runtime reads and that the folder does not have are written to a
+    temporary folder.
+    """
+    model = Published(folder)
+    chosen = [runtime_named(name) for name in runtimes] or [each for each in RUNTIMES if not each.missing()]
+    for runtime in [runtime_named(REFERENCE), *chosen]:
+        if missing := runtime.missing():
+            raise MissingExtraError(missing)
+    texts, others = lines.compared, lines.others
+    if model.head == "masked":
+        texts = [with_mask(text) for text in texts]
+    with TemporaryDirectory(prefix="bertwright-certify-") as scratch:
+        comparing = _Comparing(model, texts, others, Path(scratch), log)
+        rows = [comparing.reference_row()]
+        rows += [comparing.row(runtime) for runtime in chosen if runtime.name != REFERENCE]
+    return {
+        "architecture": model.architecture,
+        "weights": sha256_of({path.name: sha256(path) for path in weight_files(folder)}),
+        "lines": f"{len(texts) + len(others):,}: {lines.source}, and made to be hard",
+        "machine": machine_name(),
+        "rows": rows,
+        "made": __version__,
+    }
+
+
+class _Comparing:
+    """The texts, and the answers of the reference, which others are compared with."""
+
+    def __init__(self, model: Published, texts: Sequence[str], others: Sequence[str], scratch: Path, log: Log) -> None:
+        self.model, self.texts, self.others = model, list(texts), list(others)
+        self.scratch, self.log = scratch, log
+        self.reference = self._answers(runtime_named(REFERENCE))
+        self.ids, self.entries = self.reference.facts["ids"], list[str]()
+
+    def reference_row(self) -> Row:
+        """The row of the reference, whose ids are compared with those that the model was trained on."""
+        runtime = runtime_named(REFERENCE)
+        row = self._new_row(runtime, self.reference, "reference")
+        try:
+            tokenizer = load_tokenizer(self.model.folder)
+        except BertwrightError as error:
+            # Another kind of vocabulary than ours: what the reference makes of a text is all there is to compare with.
+            return {**row, "why": f"its ids are taken as right: {error}"}
+        self.entries = tokenizer.vocabulary
+        self.ids = _own_ids(tokenizer, [*self.texts, *self.others], int(self.model.config["max_position_embeddings"]))
+        return self._with_ids(row, self.reference)
+
+    def row(self, runtime: Runtime) -> Row:
+        """What one runtime answers; never an error, because others are still to be asked."""
+        if why := runtime.refusal(self.model):
+            row = self._new_row(runtime, None, "refused")
+            return {**row, "why": why}
+        try:
+            answers = self._answers(runtime)
+            row = self._compared(self._with_ids(self._new_row(runtime, answers, "agrees"), answers), runtime, answers)
+        except (BertwrightError, OSError) as error:
+            row = {**self._new_row(runtime, None, "failed"), "why": str(error)}
+        self.log.say(f"certify: {row['title']} {row['version']}: {row['status']}{row['why'] and ', '}{row['why']}")
+        return row
+
+    def _answers(self, runtime: Runtime) -> _Answers:
+        """Answer all texts in a child process."""
+        self.log.say(f"certify: {runtime.title} answers {len(self.texts):,} lines")
+        out, written = make_folder(self.scratch / runtime.name), self._written(runtime)
+        place = "" if written is None else str(written)
+        job = Job(runtime.name, str(self.model.folder), place, str(out), self.texts, self.others)
+        _run_child(job, runtime.title, lambda done: self._show(runtime, done))
+        facts, outputs = load_answers(out)
+        shutil.rmtree(out)
+        return _Answers(facts, outputs)
+
+    def _show(self, runtime: Runtime, done: int) -> None:
+        self.log.progress("certify", done, len(self.texts), "lines")
+
+    def _written(self, runtime: Runtime) -> Path | None:
+        """The folder of what the runtime reads: that of the published folder, or one that is written now."""
+        if not runtime.reads:
+            return None
+        writer = runtime_named(runtime.reads)
+        published = self.model.folder / writer.folder
+        if (published / writer.file).is_file():
+            return published
+        path = self.scratch / "written" / writer.name
+        if not path.exists():
+            writer.write(self.model, make_folder(path))
+        return path
+
+    def _new_row(self, runtime: Runtime, answers: _Answers | None, status: Status) -> Row:
+        row: Row = {"runtime": runtime.name, "title": runtime.title, "version": "", "status": status, "why": ""}
+        if answers is None:
+            return {**row, "version": installed(runtime.package)}
+        facts = answers.facts
+        measured = {name: facts[name] for name in ("version", "milliseconds", "memory_bytes")}
+        return {**row, **measured}  # type: ignore[typeddict-item]
+
+    def _with_ids(self, row: Row, answers: _Answers) -> Row:
+        """The row with what is said of its ids."""
+        given, texts = answers.facts["ids"], [*self.texts, *self.others]
+        differing = differing_ids(self.ids, given)
+        row = {**row, "lines": len(texts), "other_ids": len(differing)}
+        if not differing:
+            return row
+        why = f"{len(differing):,} of {len(texts):,} lines get other ids"
+        examples = examples_of(differing, texts, self.ids, given, self.entries)
+        return {**row, "status": "differs", "why": why, "examples": examples}
+
+    def _compared(self, row: Row, runtime: Runtime, answers: _Answers) -> Row:
+        """The row with what is said of its outputs, for the texts that it read as the reference did."""
+        own, their = self.reference, answers
+        other = set(differing_ids(own.facts["ids"], their.facts["ids"]))
+        same = [number for number in range(len(self.texts)) if number not in other]
+        names = [name for name in their.outputs if name in own.outputs]
+        if not names:
+            raise DataError(f"it gives {', '.join(their.outputs)}, the reference {', '.join(own.outputs)}")
+        here, there = ({name: [of.outputs[name][i] for i in same] for name in names} for of in (own, their))
+        outputs = {name: difference(here[name], there[name]) for name in names} if same else {}
+        first = same_first(self.model.head, here, there) if same else None
+        row = {**row, "outputs": {**outputs}, "compared": len(same), "same_first": first}
+        if faults := [*_faults(runtime, outputs, first)]:
+            row = {**row, "status": "differs", "why": "; ".join([*([row["why"]] if row["why"] else []), *faults])}
+        return row
+
+
+def _faults(runtime: Runtime, outputs: Mapping[str, Difference], first: float | None) -> Iterator[str]:
+    """What of a runtime's outputs is worse than it may be."""
+    for name, found in outputs.items():
+        if runtime.rounds:
+            if found["cosine"] < COSINE:
+                yield f"{name} have a cosine of {found['cosine']:.4f} with the reference, below {COSINE}"
+        elif not found["largest"] <= TOLERANCE:
+            yield f"{name} differ by {found['largest']:.1e}, more than {TOLERANCE:g}"
+    if first is not None and first < SAME_FIRST:
+        yield f"{100 * first:.1f} % of the best answers are the same, fewer than {100 * SAME_FIRST:g} %"
+
+
+def _own_ids(tokenizer: Tokenizer, texts: Sequence[str], positions: int) -> list[list[int]]:
+    flat, lengths = tokenizer.encode_texts(texts)
+    first, last, ids, begin = tokenizer.ids(CLS), tokenizer.ids(SEP), list[list[int]](), 0
+    for length in lengths.tolist():
+        ids.append([first, *flat[begin : begin + min(length, positions - 2)].tolist(), last])
+        begin += length
+    return ids
+
+
+def _run_child(job: Job, name: str, show: Callable[[int], None]) -> None:
+    """Run `measure` to its end; `DataError` with the reason if it fails."""
+    command = [sys.executable, "-m", "bertwright.export.certify.measure"]
+    # A file instead of a pipe, which nobody reads before the end: a full one would stop the child.
+    with (
+        TemporaryFile() as errors,
+        subprocess_group(
+            command, PATIENCE, name=name, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
+        ) as process,
+    ):
+        assert process.stdin and process.stdout
+        with suppress(BrokenPipeError):
+            process.stdin.write(job.to_json().encode())
+            process.stdin.close()
+        for line in process.stdout:
+            check_stop()
+            if line.strip().isdigit():  # a library of the runtime may print, too
+                show(int(line))
+        code = process.wait()
+        errors.seek(0)
+        if code:
+            raise DataError(why_failed(b"", errors.read(), code))
+
+
+def machine_name() -> str:
+    """The processor, and how many the process may use."""
+    names = re.findall(r"^model name\s*:\s*(.*)$", _cpuinfo(), re.MULTILINE)
+    return f"{names[0] if names else platform.machine()}, {default_workers()} processors, one thread a runtime"
+
+
+def _cpuinfo() -> str:
+    try:
+        return Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""

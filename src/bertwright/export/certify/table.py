@@ -1,0 +1,55 @@
+"""The table of a certificate, for terminals, model cards and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bertwright.export.certify.shapes import Certificate, Row
+from bertwright.page.markup import Content, element, p, plain_table
+
+HEAD = ("runtime", "ids", "differ", "cosine", "best %", "ms", "MB", "")
+_WORDS = {"reference": "reference", "agrees": "agrees", "differs": "DIFFERS", "refused": "cannot", "failed": "FAILED"}
+
+
+def cells(row: Row) -> tuple[str, ...]:
+    """The cells of a runtime's row, as text; empty where nothing was measured."""
+    ids = ""
+    if "lines" in row:
+        ids = f"{row['other_ids']:,} other" if row["other_ids"] else "equal"
+    outputs = row.get("outputs", {}).values()
+    first = row.get("same_first")
+    return (
+        f"{row['title']} {row['version']}".strip(),
+        ids,
+        f"{max(each['largest'] for each in outputs):.0e}" if outputs else "",
+        f"{min(each['cosine'] for each in outputs):.5f}" if outputs else "",
+        "" if first is None else f"{100 * first:.1f}",
+        f"{row['milliseconds']:.2f}" if "milliseconds" in row else "",
+        f"{row['memory_bytes'] / 1e6:,.0f}" if "memory_bytes" in row else "",
+        _WORDS[row["status"]],
+    )
+
+
+def explanations(certificate: Certificate) -> Iterator[str]:
+    """Why runtimes differ, refused or failed, each with its smallest examples."""
+    for row in certificate["rows"]:
+        if row["why"]:
+            yield f"{row['title']}: {row['why']}"
+        for example in row.get("examples", []):
+            yield f"{example['text']!r}: {' '.join(example['given'])} instead of {' '.join(example['expected'])}"
+
+
+def certificate_section(certificate: Certificate) -> list[Content]:
+    """The section of a model card or a report."""
+    notes = [element("li", note) for note in explanations(certificate)]
+    return [
+        p(
+            f"The same lines in every runtime ({certificate['lines']}), one after another, on "
+            f"{certificate['machine']}, compared with transformers in float32: whether the token ids are equal; the "
+            "largest difference of an output, as a share of its largest number where that is above 1; the mean cosine "
+            "of the outputs of a line; how often the best word, class or nearest line is the same; the median time of "
+            "a line; and the memory that it takes."
+        ),
+        plain_table([cells(row) for row in certificate["rows"]], HEAD),
+        *([element("ul", notes)] if notes else []),
+    ]

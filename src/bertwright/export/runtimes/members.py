@@ -1,0 +1,16 @@
+"""The runtimes that a published model is certified in, in the order of tables; the first is the reference."""
+
+from __future__ import annotations
+
+from bertwright.core.errors import RecipeError
+from bertwright.export.runtimes.runtime import Runtime
+
+RUNTIMES: tuple[Runtime, ...] = ()
+
+
+def runtime_named(name: str) -> Runtime:
+    """The runtime called `name`; `RecipeError` if there is none."""
+    for runtime in RUNTIMES:
+        if runtime.name == name:
+            return runtime
+    raise RecipeError(f"there is no runtime {name!r}; choose from {', '.join(each.name for each in RUNTIMES)}.")
