@@ -99,7 +99,7 @@ def test_the_road_without_a_corpus(recipe: Path, finished: Path, tmp_path: Path,
     assert "sequences from held-out examples, which training never saw" in page
     card = (out / "export" / "hf" / "README.md").read_text()
     file = next(recipe.parent.rglob("*_training_1.hdf5"))
-    assert 'language: "hu"\n' in card and "Licence of the texts: Apache-2.0." in card and sha256(file) in card
+    assert 'language: ["hu"]\n' in card and "Licence of the texts: Apache-2.0." in card and sha256(file) in card
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file() and path.name != ".lock"}
     again = call("run", recipe, "--out", out)
     assert again.code == 0, again.err

@@ -2,143 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import Artifact
-from bertwright.core.files import read_json, write_atomic
+from bertwright.core.files import write_atomic
 from bertwright.core.numbers import duration
 from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.corpus.wikis import wikis
-from bertwright.examples.config import TextsConfig
-from bertwright.export.config import Inputs
+from bertwright.export.config import ExportConfig, Inputs
+from bertwright.export.metadata import front_matter, metadata
+from bertwright.export.origin import Origin
 from bertwright.export.shapes import largest_difference
 from bertwright.model.interop.names import TASKS
 from bertwright.page.markup import Content, Element, address, b, code, element, markdown, p, plain_table
 from bertwright.tasks.members import task_of_sealed
 from bertwright.tasks.section import TaskSection
 from bertwright.tasks.title import model_title, start_of, training_seconds
-
-MOST_FILES = 20
-"""Maximum number of files per phase listed in the card; the examples artifact lists all."""
-
-
-@dataclass(frozen=True)
-class Origin:
-    """What the card says about the text."""
-
-    language: str
-    """Language code; "" if not known."""
-    fertility: float
-    """Tokens per word."""
-    unit: str
-    """What the held-out set consists of: documents, examples or texts."""
-    text: list[Element]
-    """The section about the text."""
-
-
-def origin_of(source: Artifact, vocab: Artifact, texts: TextsConfig) -> Origin:
-    """The origin of the text in `source`, a corpus or examples made elsewhere; `texts` has what the files do not
-    tell."""
-    if source.manifest["stage"] == "corpus":
-        language = source.manifest["config"]["corpus"]["language"]
-        return Origin(language, vocab.counts["fertility"], "documents", _sources(source))
-    if "labels" in source.counts:
-        return Origin(texts.language, source.counts["text"]["fertility"], "texts", _labelled(source, texts))
-    splits = source.counts["heldout"]["phases"].values()
-    unit = "documents" if all("documents" in split for split in splits) else "examples"
-    return Origin(texts.language, source.counts["text"]["fertility"], unit, _files(source, texts))
-
-
-def _sources(corpus: Artifact) -> list[Element]:
-    lines = []
-    for source in corpus.counts["sources"]:
-        where = (" (", address(source["base"]), ")") if source["base"] else ""
-        size = f"{source['kept']:,} documents, {source['words']:,} words"
-        lines.append(element("li", source["name"], where, f": {size}, licence {source['licence']}"))
-    counts = corpus.counts
-    return [
-        p(f"{counts['kept']:,} documents, {counts['sentences']:,} sentences, {counts['words']:,} words from:"),
-        element("ul", lines),
-        *_evaluation_texts(counts["contamination"]),
-        p(
-            "The texts were written by the contributors of these sources, who must be credited as the licence "
-            "requires. This card grants no licence for the model; whoever publishes it must choose one that respects "
-            "the licences above."
-        ),
-    ]
-
-
-def _evaluation_texts(texts: Mapping[str, Mapping[str, Any]]) -> Iterable[Element]:
-    """The share of each evaluation text found in the corpus, which users need to know before evaluating this model."""
-    return (
-        p(
-            f"Of the evaluation text {Path(name).name}, {text['found']:,} of {text['sentences']:,} sentences "
-            f"of {_run(text)} or more have {_run(text)} in a row in common with the training text, and "
-            f"{text['short_found']:,} "
-            f"of {text['short']:,} shorter ones."
-        )
-        for name, text in texts.items()
-    )
-
-
-def _run(overlap: Mapping[str, Any]) -> str:
-    """The length of a run that texts share; artifacts made before runs were of characters do not name it."""
-    return str(overlap.get("run", "13 words"))
-
-
-def _files(examples: Artifact, texts: TextsConfig) -> list[Element]:
-    """The files that each phase was trained on, with their hashes, and what was held out."""
-    overlap = examples.counts["heldout_contamination"]
-    return [
-        p("Examples and tokenised documents that were made elsewhere:"),
-        *(part for key, counts in examples.counts["imported"].items() for part in _phase(key, counts, examples)),
-        p(f"Licence of the texts: {texts.licence or 'unknown'}."),
-        p(
-            f"Of {overlap['sentences']:,} held-out segments of {_run(overlap)} or more, {overlap['found']:,} have "
-            f"{_run(overlap)} in a row in common with the training text."
-        ),
-        p(
-            "This card grants no licence for the model; whoever publishes it must choose one that respects the "
-            "licence of the texts."
-        ),
-    ]
-
-
-def _labelled(examples: Artifact, texts: TextsConfig) -> list[Element]:
-    """The files of labelled examples, with their hashes."""
-    counts, files = examples.counts, read_json(examples.file("labelled/facts.json"))["files"]
-    rows = [(file["file"], f"{file['examples']:,}", code(file["sha256"])) for file in files[:MOST_FILES]]
-    train, heldout = counts["train"]["examples"], counts["heldout"]
-    return [
-        p(
-            f"{train:,} labelled examples to learn from, {heldout['examples']:,} held out, of which "
-            f"{heldout['repeated']:,} also occur among those."
-        ),
-        plain_table(rows, ("file", "examples", "SHA-256")),
-        p(
-            f"Licence of the texts: {texts.licence or 'unknown'}. This card grants no licence for the model; whoever "
-            "publishes it must choose one that respects the licences of the texts and of the network it started from."
-        ),
-    ]
-
-
-def _phase(key: str, counts: Mapping[str, Any], examples: Artifact) -> Iterable[Element]:
-    files = read_json(examples.file(f"imported/{key.rpartition('.')[2]}/facts.json"))["files"]
-    held = examples.counts["heldout"]["phases"][key]
-    unit = "documents" if "documents" in held else "examples"
-    where = f"a share of {held['share']:g}" if held["share"] else ", ".join(held["files"][:MOST_FILES])
-    yield p(
-        f"Phase {key.rpartition('.')[2]}: {counts['examples']:,} examples ({counts['kind']}); {held[unit]:,} {unit} "
-        f"are held out ({where})."
-    )
-    yield plain_table([(file["file"], code(file["sha256"])) for file in files[:MOST_FILES]], ("file", "SHA-256"))
-    if len(files) > MOST_FILES:
-        yield p(f"and {len(files) - MOST_FILES:,} more files.")
-
 
 _BERT = "A BERT (Devlin et al. 2019)"
 _WHAT = {
@@ -154,10 +35,10 @@ _BASE = 110_000_000
 
 
 def model_card(
-    path: Path, name: str, origin: Origin, inputs: Inputs, export: Mapping[str, Any], texts: Sequence[str]
+    path: Path, config: ExportConfig, origin: Origin, inputs: Inputs, export: Mapping[str, Any], texts: Sequence[str]
 ) -> None:
-    """Write the card of the model `name` to `path`; `export` has the counts of the export stage, `texts` are held-out
-    texts for the example of use."""
+    """Write the card of the model that `config` names to `path`; `export` has the counts of the export stage, `texts`
+    are held-out texts for the example of use."""
     train, counts = inputs.train, inputs.evaluate.counts
     section = task_of_sealed(train.manifest["config"]).section
     tag, what = _WHAT[export["architecture"]]
@@ -168,7 +49,7 @@ def model_card(
         # Warnings come first: users of a copied model read the beginning of its card.
         *_warnings(train.counts.get("unfinished"), counts, section.verdict(counts)),
         p(
-            (b(name), ": ", what[0].lower(), what[1:], " trained on ", trained, ". "),
+            (b(config.name), ": ", what[0].lower(), what[1:], " trained on ", trained, ". "),
             section.holds(export["architecture"], counts),
         ),
         element("h2", "Use"),
@@ -183,21 +64,16 @@ def model_card(
         element("h2", "Text"),
         *origin.text,
         *_earlier_texts(train.counts.get("init")),
+        element("h2", "Licence"),
+        p(*_licence(config, train.counts.get("init"))),
         element("h2", "Text normalisation"),
         p(_normalisation(inputs.vocab)),
         element("h2", "Where it comes from"),
         p("Fingerprints (SHA-256 of settings, code version and inputs of each stage):"),
         plain_table(_fingerprints(inputs)),
     ]
-    about = {
-        "language": origin.language,
-        "library_name": "transformers",
-        "pipeline_tag": section.pipeline,
-        "tags": [tag],
-    }
-    # Values as JSON, which is YAML: Norwegian's `no` would mean false, and a line of a value could end the block.
-    lines = [f"{key}: {json.dumps(value)}" for key, value in about.items() if value]
-    write_atomic(path, "\n".join(["---", *lines, "---", "", markdown(blocks), ""]).encode())
+    about = metadata(config, origin, section, tag, counts, train.counts.get("init"))
+    write_atomic(path, "\n".join([*front_matter(about), "", markdown(blocks), ""]).encode())
 
 
 def _warnings(unfinished: Mapping[str, Any] | None, scores: Mapping[str, Any], verdict: str) -> Iterator[Element]:
@@ -248,6 +124,20 @@ def _earlier_texts(init: Mapping[str, str] | None) -> Iterator[Element]:
             "Training started from ",
             code(init["folder"]),
             ", whose texts this card does not describe. Its licence, and theirs, must be respected too.",
+        )
+
+
+def _licence(config: ExportConfig, init: Mapping[str, str] | None) -> Iterator[Content]:
+    """The licence of the model: the one that its recipe states, or none."""
+    if config.licence:
+        yield "Who made this model states its licence: "
+        yield config.licence
+        yield (" (", address(config.licence_link), ").") if config.licence_link else "."
+    else:
+        network = " and of the network it started from" if init else ""
+        yield (
+            "This card grants no licence for the model; whoever publishes it must choose one that respects the "
+            f"licences of the texts{network}."
         )
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bertwright.core.artifact import Artifact
-from bertwright.core.config import Section, runtime_only
+from bertwright.core.config import Section, ShownText, runtime_only
+from bertwright.export.hub_terms import LICENCES, NAME
 
-VERSION = 7
+VERSION = 8
 """Incremented when the code of the stage changes its result."""
 
 
@@ -18,9 +21,32 @@ class ExportConfig(Section):
 
     name: str = Field("bertwright", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     """Name of the model in its model card."""
+    licence: ShownText = Field("", pattern=r"^([a-z0-9][a-z0-9.+-]*)?$")
+    """The licence under which you publish the model, for its card: an identifier of the hub, such as `cc-by-sa-4.0`, or
+    a name of your own with `licence_link`. Empty: the card grants none."""
+    licence_link: ShownText = Field("", pattern=r"^(https?://\S+)?$")
+    """Address of the text of a licence that is not one of the hub's."""
+    base_model: str = Field("", pattern=rf"^({NAME})?$")
+    """Name on the hub of the network that training started from, such as `google-bert/bert-base-cased`, for the card.
+    Empty: the card names it if the network is in the cache of huggingface_hub."""
+    datasets: tuple[Annotated[str, Field(pattern=rf"^{NAME}$")], ...] = ()
+    """Names on the hub of the data sets whose texts the model was trained on, for the card."""
     tolerance: float = runtime_only(1e-4, gt=0)
     """Largest allowed difference between our logits and those of the reloaded folder, as a share of the largest logit
     where that is above 1; a larger one is an error."""
+
+    @model_validator(mode="after")
+    def _licence_has_a_text(self) -> Self:
+        if self.licence and self.licence not in LICENCES and not self.licence_link:
+            near = difflib.get_close_matches(self.licence, LICENCES, n=3)
+            meant = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise ValueError(
+                f"licence {self.licence!r} is not one of the hub's identifiers{meant} For a licence of your own, give "
+                "the address of its text too (licence_link)"
+            )
+        if self.licence_link and (not self.licence or self.licence in LICENCES):
+            raise ValueError("licence_link is the text of a licence of your own: name that licence (licence)")
+        return self
 
 
 @dataclass(frozen=True)

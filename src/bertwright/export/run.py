@@ -15,9 +15,10 @@ from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext
 from bertwright.evaluate.shapes import PREDICTIONS
 from bertwright.examples.config import TextsConfig
-from bertwright.export.card import model_card, origin_of
+from bertwright.export.card import model_card
 from bertwright.export.config import VERSION, ExportConfig, Inputs, sections
 from bertwright.export.folder import write_hf_folder
+from bertwright.export.origin import origin_of
 from bertwright.export.shapes import largest_difference
 from bertwright.export.verify import compare_model, compare_tokenizer
 from bertwright.model.interop.peer import peer_of
@@ -71,5 +72,5 @@ def _make(config: ExportConfig, inputs: Inputs, texts: TextsConfig, draft: Path,
     if note := train.counts.get("unfinished"):
         counts["unfinished"] = note
     # Last, because the card reports the difference between the reloaded and the trained model.
-    model_card(hf / "README.md", config.name, origin_of(inputs.source, vocab, texts), inputs, counts, lines)
+    model_card(hf / "README.md", config, origin_of(inputs.source, vocab, texts), inputs, counts, lines)
     return counts

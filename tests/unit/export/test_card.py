@@ -13,8 +13,9 @@ from bertwright.core.config import Identity
 from bertwright.core.files import write_json
 from bertwright.core.log import SILENT
 from bertwright.examples.config import TextsConfig
-from bertwright.export.card import MOST_FILES, model_card, origin_of
-from bertwright.export.config import Inputs
+from bertwright.export.card import model_card
+from bertwright.export.config import ExportConfig, Inputs
+from bertwright.export.origin import MOST_FILES, origin_of
 from bertwright.page.markup import markdown
 
 COUNTS = {
@@ -47,7 +48,13 @@ EXPORTED = {
 }
 
 
-def card(tmp_path: Path, changed: Mapping[str, Any] = {}, task: Mapping[str, Any] = {}, **source: str) -> str:
+def card(
+    tmp_path: Path,
+    changed: Mapping[str, Any] = {},
+    task: Mapping[str, Any] = {},
+    stated: Mapping[str, Any] = {},
+    **source: str,
+) -> str:
     size = {"kept": 3, "sentences": 12, "words": 72}
     leak = {"sentences": 9, "found": 1, "short": 4, "short_found": 2}
     corpus = {**size, "sources": [{**size, **source}], "contamination": {"x/<b>qa.txt": leak}}
@@ -65,7 +72,7 @@ def card(tmp_path: Path, changed: Mapping[str, Any] = {}, task: Mapping[str, Any
     }
     origin = origin_of(made["corpus"], made["vocab"], TextsConfig())
     inputs = Inputs(made["train"], made["vocab"], made["evaluate"], made["corpus"])
-    model_card(tmp_path / "README.md", "x", origin, inputs, EXPORTED, ["A [MASK]."])
+    model_card(tmp_path / "README.md", ExportConfig(name="x", **stated), origin, inputs, EXPORTED, ["A [MASK]."])
     return (tmp_path / "README.md").read_text()
 
 
@@ -115,6 +122,15 @@ def test_a_model_that_predicts_a_number_is_not_called_a_classifier(tmp_path: Pat
     assert "The folder holds the encoder with a head that predicts a number, `stars`." in text
     assert "To predict this number for texts like those that it was trained on." in text
     assert "classif" not in text.replace("text-classification", "") and "prejudices" not in text
+
+
+def test_the_licence_is_the_one_that_the_recipe_states(tmp_path: Path) -> None:
+    source = {"name": "huwiki", "base": "", "licence": "CC BY-SA 4.0"}
+    assert "## Licence\n\nThis card grants no licence for the model; whoever publishes it" in card(tmp_path, **source)
+    known = card(tmp_path, stated={"licence": "cc-by-sa-4.0"}, **source)
+    assert "Who made this model states its licence: cc-by-sa-4.0." in known and "grants no" not in known
+    own = {"licence": "minta-1.0", "licence_link": "https://minta.example.org/1.0"}
+    assert "its licence: minta-1.0 (https://minta.example.org/1.0)." in card(tmp_path, stated=own, **source)
 
 
 def test_files_made_elsewhere_are_named_with_their_hashes(tmp_path: Path) -> None:

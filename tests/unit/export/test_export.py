@@ -158,7 +158,7 @@ def test_without_transformers_nothing_is_written(
 def test_the_card_states_language_licence_scores_and_no_more(trained: Make, tmp_path: Path) -> None:
     made = trained()
     card = export(made, tmp_path, name="hu-probe").file("hf/README.md").read_text()
-    assert card.startswith('---\nlanguage: "hu"\n')
+    assert card.startswith('---\nlanguage: ["hu"]\nlicense: "unknown"\n')
     assert (
         "\n# Hungarian BERT of " in card
         and " weights, trained for 2 seconds\n" in card
