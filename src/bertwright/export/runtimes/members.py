@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bertwright.core.errors import RecipeError
 from bertwright.export.runtimes.runtime import Runtime
+from bertwright.export.runtimes.static import Static
 
-RUNTIMES: tuple[Runtime, ...] = ()
+RUNTIMES: tuple[Runtime, ...] = (Static(),)
 
 
 def runtime_named(name: str) -> Runtime:

@@ -1,0 +1,72 @@
+"""Small published folders of each family, as transformers itself writes them, with a tokenizer of ours."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+
+from bertwright.export.runtimes.runtime import Published
+from bertwright.vocab.entries import SPECIALS
+from bertwright.vocab.split import build_tokenizer
+
+TEXTS = (
+    "Az árvíztűrő tükörfúrógép Győrben készült.",
+    "ÁRVÍZTŰRŐ TÜKÖRFÚRÓGÉP, Öt Szűk Űr!",
+    "The river flows through the old town; it's 3.5 km (2 miles) long.",
+    "A főváros Budapest, a folyó a Duna.",
+    "An old mill stands by the river",
+)
+_NUMBERS = {
+    "bert": {
+        "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48,
+        "initializer_range": 0.3,
+    },
+    "distilbert": {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 48, "initializer_range": 0.3},
+    "modernbert": {
+        "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 2, "intermediate_size": 48,
+        "initializer_range": 0.3, "initializer_cutoff_factor": 2.0, "local_attention": 16,
+        "bos_token_id": 2, "cls_token_id": 2, "eos_token_id": 3, "sep_token_id": 3,
+    },
+}  # fmt: skip
+FAMILIES = tuple(_NUMBERS)
+
+
+def entries(lower_case: bool = False, strip_accents: bool = False) -> list[str]:
+    """The special entries, all characters of the texts, and some of their words."""
+    words = build_tokenizer([*SPECIALS], lower_case, strip_accents)
+    normal = [words.normalizer.normalize_str(text) for text in TEXTS]
+    characters = sorted({character for text in normal for character in text if not character.isspace()})
+    pieces = [*characters, *(f"##{character}" for character in characters)]
+    whole = [word for word, _ in words.pre_tokenizer.pre_tokenize_str(" ".join(normal)) if len(word) > 2]
+    return [*SPECIALS, *pieces, *dict.fromkeys(whole[::2]), "##ben", "##dap"]
+
+
+def publish(
+    folder: Path, family: str, kind: str = "", labels: Sequence[str] = (), lower_case: bool = False, **more: Any
+) -> Published:
+    """A random network of a family, with the head of `kind`, such as "ForMaskedLM", written by transformers."""
+    rows = entries(lower_case, lower_case)
+    named = dict(enumerate(labels))
+    config = transformers.AutoConfig.for_model(
+        family, vocab_size=len(rows), max_position_embeddings=64, pad_token_id=0, id2label=named or None,
+        label2id={name: i for i, name in named.items()} or None, **{**_NUMBERS[family], **more},
+    )  # fmt: skip
+    torch.manual_seed(0)
+    network = getattr(transformers, f"AutoModel{kind}").from_config(config)
+    with torch.no_grad():  # zeros and ones of a new network would hide parameters that are not read
+        for parameter in network.parameters():
+            if parameter.dim() == 1:
+                parameter += torch.randn(parameter.shape) / 5
+    network.eval().save_pretrained(folder)
+    build_tokenizer(rows, lower_case, lower_case).save(str(folder / "tokenizer.json"))
+    settings = {"do_lower_case": lower_case, "strip_accents": lower_case}
+    special = dict(zip(("pad", "unk", "cls", "sep", "mask"), SPECIALS, strict=True))
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_file=str(folder / "tokenizer.json"),
+        **{f"{name}_token": token for name, token in special.items()},
+        **settings,
+    )
+    tokenizer.save_pretrained(folder)
+    return Published(folder)
