@@ -1,4 +1,5 @@
-"""The files of a published model, in the format of Hugging Face's `transformers`: weights, configuration, tokenizer."""
+"""The files of a published model, in the format of Hugging Face's `transformers`: weights, configuration, tokenizer,
+and what programs that compute a vector of a text read besides."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import Artifact
-from bertwright.core.files import write_atomic, write_json
+from bertwright.core.files import make_folder, write_atomic, write_json
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.model import Model
 from bertwright.model.saved import write_safetensors
@@ -41,6 +42,8 @@ def write_hf_folder(hf: Path, model: Model, vocab: Artifact) -> dict[str, Any]:
     positions = model.config.max_position_embeddings
     write_json(hf / "tokenizer_config.json", _tokenizer_config(vocab, positions, peer.segments))
     write_json(hf / "special_tokens_map.json", SPECIAL_TOKENS)
+    if not model.config.labels:
+        _write_pooling(hf, model.config.hidden_size, positions)
     return {
         "architecture": peer.architecture,
         "vocab_size": len(entries),
@@ -63,3 +66,28 @@ def _tokenizer_config(vocab: Artifact, positions: int, segments: bool) -> dict[s
         "never_split": True,  # and by the slow ones, which expect a list
         **SPECIAL_TOKENS,
     }
+
+
+def _write_pooling(hf: Path, hidden: int, positions: int) -> None:
+    """Say that the vector of a text is the mean of its tokens' last hidden states, [CLS] and [SEP] included.
+
+    Without these files sentence-transformers takes the mean, too, but text-embeddings-inference and vLLM take the state
+    of [CLS]. The keys and classes are those of sentence-transformers 2 to 5: version 6 also reads them, but
+    text-embeddings-inference and most others read no later ones. A classifier has no such files, because programs that
+    find them drop its head.
+    """
+    kinds = {"": "Transformer", "1_Pooling": "Pooling"}
+    modules = [
+        {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for number, (path, kind) in enumerate(kinds.items())
+    ]
+    write_json(hf / "modules.json", modules)
+    modes = ("cls_token", "mean_tokens", "max_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken")
+    pooling = {f"pooling_mode_{mode}": mode == "mean_tokens" for mode in modes}
+    write_json(make_folder(hf / "1_Pooling") / "config.json", {"word_embedding_dimension": hidden, **pooling})
+    # `do_lower_case` would lower-case in addition to the tokenizer, before it composes accents.
+    write_json(hf / "sentence_bert_config.json", {"max_seq_length": positions, "do_lower_case": False})
+    write_json(
+        hf / "config_sentence_transformers.json",
+        {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
+    )

@@ -13,6 +13,7 @@ from torch import Tensor
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import Kernel
 from bertwright.model.interop.bert import NAMES, hf_config
+from bertwright.model.interop.peer import peer_of
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.tasks.terms import cross_entropy_sum
 
@@ -33,7 +34,7 @@ def config_of(shape: str, **more: Any) -> BertConfig:
 
 def theirs(config: BertConfig, model: PreTrainingModel) -> Any:
     settings = hf_config(config)
-    network = getattr(transformers, settings["architectures"][0])(transformers.BertConfig(**settings))
+    network = getattr(transformers, peer_of(config).architecture)(transformers.BertConfig(**settings))
     tied = {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias"}
     missing, unexpected = network.load_state_dict(NAMES.to_theirs(model.state_dict()), strict=False)
     assert set(missing) <= tied and not unexpected

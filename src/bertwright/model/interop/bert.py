@@ -1,8 +1,10 @@
 """Conversion of tensor names and configuration to and from Hugging Face's BERT.
 
-With a next-sentence head the counterpart is `BertForPreTraining`, without one `BertForMaskedLM`, and with labels the
-class of their task, such as `BertForSequenceClassification`. Both directions are guaranteed: `NAMES.to_ours` is the
-inverse of `NAMES.to_theirs` and reads published models, so weights are never locked in to this project.
+The counterpart is `BertForMaskedLM`, and with labels the class of their task, such as `BertForSequenceClassification`.
+With a next-sentence head it is `BertForPreTraining`, but a file names `BertForMaskedLM`, as those of published BERTs
+do, because some programs know only that one; either class reads the tensors. Both directions are guaranteed:
+`NAMES.to_ours` is the inverse of `NAMES.to_theirs` and reads published models, so weights are never locked in to this
+project.
 """
 
 from __future__ import annotations
@@ -56,10 +58,8 @@ CLASSIFIER = Names(
 
 def hf_config(config: BertConfig, vocab_size: int | None = None) -> dict[str, Any]:
     """Return the Hugging Face config.json of the same network, with `vocab_size` rows if padding was removed."""
-    heads = "ForPreTraining" if config.next_sentence else "ForMaskedLM"
-    heads = f"For{TASKS[config.head]}" if config.labels else heads
     return {
-        "architectures": [f"Bert{heads}"],
+        "architectures": [f"BertFor{TASKS[config.head] if config.labels else 'MaskedLM'}"],
         "model_type": "bert",
         **config.model_dump(exclude={"next_sentence", "labels", "head"}),
         "vocab_size": vocab_size or config.vocab_size,

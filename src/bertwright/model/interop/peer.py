@@ -37,11 +37,13 @@ class Peer:
     """Keys of config.json for ids of special tokens, and the key of each token in a tokenizer's configuration."""
     segments: bool
     """Whether it accepts `token_type_ids`."""
+    next_sentence: bool = False
+    """Whether it has a next-sentence head beside the one for masked tokens."""
 
     @property
     def architecture(self) -> str:
-        """The name of its transformers class."""
-        return str(self.config["architectures"][0])
+        """The name of the transformers class with all its heads; config.json may name one with fewer."""
+        return "BertForPreTraining" if self.next_sentence else str(self.config["architectures"][0])
 
 
 def peer_of(config: NetworkConfig, vocab_size: int | None = None) -> Peer:
@@ -50,7 +52,8 @@ def peer_of(config: NetworkConfig, vocab_size: int | None = None) -> Peer:
         raise RecipeError(f"{missing} Stop before the export: --until evaluate.")
     match config:
         case BertConfig():
-            return Peer(bert.hf_config(config, vocab_size), _names(config, bert), _PAD, segments=True)
+            both = config.next_sentence and not config.labels
+            return Peer(bert.hf_config(config, vocab_size), _names(config, bert), _PAD, True, next_sentence=both)
         case ModernConfig():
             return Peer(modern.hf_config(config, vocab_size), _names(config, modern), _MODERN_IDS, segments=False)
         case DistilBertConfig():

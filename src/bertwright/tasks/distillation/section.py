@@ -45,7 +45,7 @@ class DistillationSection(PreTrainingSection):
 
     def holds(self, architecture: str, scores: Mapping[str, Any]) -> Content:
         """As `TaskSection.holds`: users need to know whose answers a model imitates."""
-        return f"{super().holds(architecture, scores)} {_DISTILLED}"
+        return (super().holds(architecture, scores), " ", _DISTILLED)
 
     def _score_rows(
         self, architecture: str, scores: Mapping[str, Any], counts: Mapping[str, Any]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from bertwright.core.numbers import NAN, number, percent, short_count
 from bertwright.page.chart import Chart, Series, histogram
-from bertwright.page.markup import Content, Element, definitions, div, p, plain_table, table
+from bertwright.page.markup import Content, Element, code, definitions, div, p, plain_table, table
 from bertwright.tasks.pretraining.verdict import untrained, verdict_on_tokens
 from bertwright.tasks.section import Rows, Run, Score, TaskSection, points
 from bertwright.vocab.entries import MASK
@@ -36,6 +36,10 @@ _HOLDS = {
     "ModernBertForMaskedLM": f"{_ONE_HEAD}. {_NO_SEGMENTS}",
     "DistilBertForMaskedLM": f"{_ONE_HEAD}. {_NO_SEGMENTS} {{learnt}}",
 }
+_BOTH_HEADS = (
+    *(" ", code("BertForPreTraining"), " loads both. ", code("config.json"), " names ", code("BertForMaskedLM")),
+    ", which more programs know.",
+)
 _ORDER = "sentence order (in the head that transformers names next sentence: 1 says that the segments are swapped)"
 
 
@@ -171,7 +175,8 @@ class PreTrainingSection(TaskSection):
         """As `TaskSection.holds`."""
         order = scores.get("sop_accuracy") is not None
         task = _ORDER if order else "next sentence"
-        return _HOLDS[architecture].format(task=task, learnt=self.learnt).rstrip()
+        what = _HOLDS[architecture].format(task=task, learnt=self.learnt).rstrip()
+        return (what, *_BOTH_HEADS) if architecture == "BertForPreTraining" else what
 
     def program(self, texts: Sequence[str]) -> list[str]:
         """As `TaskSection.program`."""
