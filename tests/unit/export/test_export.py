@@ -31,6 +31,7 @@ def test_transformers_loads_the_folder_and_gives_our_numbers(trained: Make, tmp_
     hf = str(exported.path / "hf")
     tokenizer = transformers.AutoTokenizer.from_pretrained(hf, local_files_only=True)
     theirs = transformers.BertForPreTraining.from_pretrained(hf, local_files_only=True).eval()
+    assert theirs.config.architectures == ["BertForMaskedLM"], "the class that every program knows"
     state = load_model(made.train.path / "model").state_dict()
     assert torch.equal(theirs.bert.embeddings.word_embeddings.weight, state["bert.embeddings.token.weight"])
     assert theirs.cls.predictions.decoder.weight is theirs.bert.embeddings.word_embeddings.weight
