@@ -3,7 +3,7 @@
 The graph is written with operators of opset 17 and with operators of ONNX Runtime (domain com.microsoft) that compute
 what several standard ones do in one pass; ONNX Runtime for the web and OpenVINO have these, too.
 
-Names carry shapes: O outputs and I inputs of a linear map, R rows of an embedding, H hidden.
+Names carry shapes: O outputs and I inputs of a linear map, R rows of an embedding, V vocabulary, H hidden.
 """
 
 from __future__ import annotations
@@ -37,19 +37,22 @@ DATA = "{}_data"
 INT32, FLOAT, INT64 = 6, 1, 7
 """The numbers of ONNX for element types."""
 
-Tensors = Mapping[str, NDArray[Any]]
+Shape = Sequence[str | int]
+"""The dimensions of a value, by number or by name."""
 
 
 class Graph:
-    """Nodes and constants; each method adds to them and returns the name of a value."""
+    """A graph for a network's tensors, which are given under this project's names and in its shapes. Each method adds
+    nodes and constants, and returns the name of a value."""
 
-    def __init__(self, precision: Precision) -> None:
+    def __init__(self, tensors: Mapping[str, NDArray[Any]], precision: Precision) -> None:
+        self.tensors = tensors
         self.precision = precision
         self._nodes: list[Any] = []
         self._constants: dict[str, Any] = {}
 
     def constant(self, name: str, value: NDArray[Any]) -> str:
-        """A tensor of the file; one of floating-point numbers has those of the network's precision."""
+        """A tensor of any shape in the file; floating-point numbers get the network's precision."""
         from onnx.numpy_helper import from_array
 
         if name not in self._constants:
@@ -62,86 +65,87 @@ class Graph:
         """A vector of integers."""
         return self.constant("_".join(["whole", *map(str, numbers)]), np.array(numbers, np.int64))
 
-    def node(self, kind: str, *inputs: str, fused: bool = False, name: str = "", **attributes: Any) -> str:
-        """The result of an operator; an input that is left out is ""."""
-        return self.nodes(kind, inputs, [""], fused, name, attributes)[0]
+    def parameter(self, name: str) -> str:
+        """A tensor of the network as it is; "" if the network has none of this name."""
+        return self.constant(name, self.tensors[name]) if name in self.tensors else ""
+
+    def node(self, kind: str, *inputs: str, fused: bool = False, **attributes: Any) -> str:
+        """The result of an operator, `fused` if it is one of ONNX Runtime's; an input that is left out is ""."""
+        return self.nodes(kind, inputs, ("",), fused, **attributes)[0]
 
     def nodes(
-        self,
-        kind: str,
-        inputs: Sequence[str],
-        outputs: Sequence[str | None],
-        fused: bool = False,
-        name: str = "",
-        attributes: Mapping[str, Any] | None = None,
+        self, kind: str, inputs: Sequence[str], ends: Sequence[str | None], fused: bool = False, **attributes: Any
     ) -> list[str]:
-        """The results of an operator with several, one for each of `outputs`: the end of its name, or None where the
-        result is not used."""
+        """The results of an operator, whose names have these ends; None where a result is not used."""
         from onnx.helper import make_node
 
-        name = name or f"{kind}_{len(self._nodes)}"
-        results = ["" if end is None else f"{name}{end}" for end in outputs]
-        self._nodes.append(
-            make_node(kind, inputs, results, name=f"{name}:{kind}", domain=FUSED if fused else "", **(attributes or {}))
-        )
-        return results
+        name = f"{kind}_{len(self._nodes)}"
+        results = ["" if end is None else f"{name}{end}" for end in ends]
+        self._nodes.append(make_node(kind, inputs, results, name, domain=FUSED if fused else "", **attributes))
+        return [result for result in results if result]
 
-    def rows(self, name: str, table_RH: NDArray[Any], ids: str) -> str:
-        """The rows of an embedding [R, H] at `ids`."""
+    def split(self, x: str, *widths: int) -> list[str]:
+        """Parts of the last dimension."""
+        return self.nodes("Split", (x, self.whole(*widths)), [f"_{part}" for part in range(len(widths))], axis=-1)
+
+    def rows(self, name: str, ids: str) -> str:
+        """The rows of the embedding `name` at `ids`."""
+        table_RH = self.tensors[f"{name}.weight"]
         if self.precision != "int8":
-            return self.node("Gather", self.constant(name, table_RH), ids)
+            return self.node("Gather", self.constant(f"{name}.weight", table_RH), ids)
         whole_RH, scales_R = quantized(table_RH)
-        whole = self.node("Gather", self.constant(f"{name}_int8", whole_RH), ids)
-        scale = self.node("Gather", self.constant(f"{name}_scales", scales_R[:, None]), ids)
-        return self.node("Mul", self.node("Cast", whole, to=FLOAT), scale)
+        whole = self.node("Gather", self.constant(f"{name}.weight_int8", whole_RH), ids)
+        scale = self.node("Gather", self.constant(f"{name}.scales", scales_R), ids)
+        return self.node("Mul", self.node("Cast", whole, to=FLOAT), self.node("Unsqueeze", scale, self.whole(-1)))
 
-    def linear(self, x: str, name: str, weight_OI: NDArray[Any], bias_O: NDArray[Any] | None = None) -> str:
-        """The product of the last dimension of `x` with a weight, plus the bias."""
-        bias = "" if bias_O is None else self.constant(f"{name}.bias", bias_O)
+    def decoder(self, x: str, embedding: str, bias: str) -> str:
+        """The product of `x` with the rows of an embedding, which the file has once, plus a bias or ""."""
+        table_VH = self.tensors[f"{embedding}.weight"]
+        if self.precision == "int8":
+            whole_VH, scales_V = quantized(table_VH)
+            weight = self.node("Transpose", self.constant(f"{embedding}.weight_int8", whole_VH), perm=(1, 0))
+            scales = self.constant(f"{embedding}.scales", scales_V)
+            return self.node("DynamicQuantizeMatMul", x, weight, scales, "", bias, fused=True)
+        weight = self.node("Transpose", self.constant(f"{embedding}.weight", table_VH), perm=(1, 0))
+        product = self.node("MatMul", x, weight)
+        return self.node("Add", product, bias) if bias else product
+
+    def linear(self, x: str, *names: str) -> str:
+        """The linear map `name` of the last dimension of `x`; several as one product, their outputs side by side."""
+        weight_OI = np.concatenate([self.tensors[f"{name}.weight"] for name in names])
+        biases = [self.tensors[f"{name}.bias"] for name in names if f"{name}.bias" in self.tensors]
+        name = "+".join(names)
+        bias = self.constant(f"{name}.bias", np.concatenate(biases)) if biases else ""
         if self.precision == "int8":
             whole_OI, scales_O = quantized(weight_OI)
             weight = self.constant(f"{name}.weight_int8", whole_OI.T)
-            scales = self.constant(f"{name}.weight_scales", scales_O)
+            scales = self.constant(f"{name}.scales", scales_O)
             return self.node("DynamicQuantizeMatMul", x, weight, scales, "", bias, fused=True)
         product = self.node("MatMul", x, self.constant(f"{name}.weight", weight_OI.T))
         return self.node("Add", product, bias) if bias else product
 
-    def decoder(self, x: str, name: str, table_VH: NDArray[Any], bias_V: NDArray[Any] | None) -> str:
-        """The product of `x` with an embedding whose rows were read before: the file has it once."""
-        if self.precision == "int8":
-            whole_VH, scales_V = quantized(table_VH)
-            weight = self.node("Transpose", self.constant(f"{name}_int8", whole_VH), perm=[1, 0])
-            bias = "" if bias_V is None else self.constant("mlm.bias", bias_V)
-            scales = self.constant(f"{name}_scales_flat", scales_V)
-            return self.node("DynamicQuantizeMatMul", x, weight, scales, "", bias, fused=True)
-        product = self.node("MatMul", x, self.node("Transpose", self.constant(name, table_VH), perm=[1, 0]))
-        return product if bias_V is None else self.node("Add", product, self.constant("mlm.bias", bias_V))
+    def norm(self, x: str, name: str, epsilon: float) -> str:
+        """The layer norm `name` of `x`."""
+        scale, shift = self._of_norm(name)
+        return self.node("LayerNormalization", x, scale, *filter(None, (shift,)), axis=-1, epsilon=epsilon)
 
-    def norm(
-        self, x: str, name: str, tensors: Tensors, epsilon: float, add: str = "", sum_too: bool = False
-    ) -> list[str]:
-        """Layer norm of `x`, or of `x + add`; with `sum_too` also that sum."""
-        weight = self.constant(f"{name}.weight", tensors[f"{name}.weight"])
-        bias = self.constant(f"{name}.bias", tensors[f"{name}.bias"]) if f"{name}.bias" in tensors else ""
-        if not add:
-            inputs = [x, weight, bias] if bias else [x, weight]
-            return self.nodes("LayerNormalization", inputs, [""], name=name, attributes={"epsilon": epsilon})
-        inputs = [x, add, weight, bias] if bias else [x, add, weight]
-        ends = ["", None, None, "_sum"] if sum_too else [""]
-        found = self.nodes("SkipLayerNormalization", inputs, ends, True, name, {"epsilon": epsilon})
-        return [each for each in found if each]
+    def add_norm(self, x: str, residual: str, name: str, epsilon: float) -> tuple[str, str]:
+        """The layer norm `name` of `x + residual`, and that sum."""
+        inputs = (x, residual, *filter(None, self._of_norm(name)))
+        normed, total = self.nodes("SkipLayerNormalization", inputs, ("", None, None, "_sum"), True, epsilon=epsilon)
+        return normed, total
 
-    def model(
-        self, inputs: Mapping[str, Sequence[str]], outputs: Mapping[str, tuple[str, Sequence[str | int]]]
-    ) -> ModelProto:
-        """The graph as a model, with the names and dimensions of its inputs (int64), and of its outputs (float32), each
-        with the value that it is."""
+    def _of_norm(self, name: str) -> tuple[str, str]:
+        return self.parameter(f"{name}.weight"), self.parameter(f"{name}.bias")
+
+    def model(self, inputs: Mapping[str, Shape], outputs: Mapping[str, tuple[str, Shape]]) -> ModelProto:
+        """The graph as a model, with the names and dimensions of its inputs (int64), and of its outputs (float32) with
+        the value of each."""
         from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 
-        for name, (value, _) in outputs.items():
-            self._nodes.append(make_node("Cast", [value], [name], name=f"{name}:Cast", to=FLOAT))
+        results = [make_node("Cast", [value], [name], name, to=FLOAT) for name, (value, _) in outputs.items()]
         graph = make_graph(
-            self._nodes,
+            [*self._nodes, *results],
             "bertwright",
             [make_tensor_value_info(name, INT64, shape) for name, shape in inputs.items()],
             [make_tensor_value_info(name, FLOAT, shape) for name, (_, shape) in outputs.items()],
@@ -152,7 +156,7 @@ class Graph:
 
 
 def quantized(weight_OI: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """A matrix in whole numbers of -127 to 127, and the scale of each of its rows."""
+    """A matrix in whole numbers of -127 to 127 [O, I], and the scale of each of its rows [O]."""
     largest_O = np.abs(weight_OI).max(1)
     scales_O = (np.where(largest_O > 0, largest_O, 1) / 127).astype(np.float32)
     return np.rint(weight_OI / scales_O[:, None]).astype(np.int8), scales_O

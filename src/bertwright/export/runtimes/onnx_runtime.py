@@ -38,6 +38,10 @@ class OnnxRuntime:
         """As `Runtime.rounds`."""
         return self.precision != "float32"
 
+    def version(self) -> str:
+        """As `Runtime.version`."""
+        return installed(self.package)
+
     def missing(self) -> str:
         """As `Runtime.missing`."""
         gone = [name for name in ("onnx", self.package) if not installed(name)]
