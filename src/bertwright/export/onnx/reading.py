@@ -1,6 +1,6 @@
 """What programs that run an ONNX model have in common: a text as the inputs of the model, and its outputs as a text's.
 
-Names carry shapes: S tokens of the text.
+Dimensions: S tokens of the text, H hidden.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class OnnxReader:
         return found
 
     def run(self, text: str) -> Outputs:
-        """As `Reader.run`."""
+        """As `Reader.run`: "hidden" [S, H] and "vector" [H] without a classifier, and "logits" of a head."""
         ids = np.array(self.ids(text), np.int64)[(None, None) if self.chooses else None]
         given = {IDS: ids, MASK: np.ones_like(ids), SEGMENTS: np.zeros_like(ids)}
         found = {name: array[0] for name, array in self.compute({name: given[name] for name in self.inputs}).items()}
