@@ -104,8 +104,12 @@ MAY_READ = {
 }
 """Stages whose `shapes.py` a stage may also import: the types of the JSON it reads, its only knowledge of the writer.
 So each field is defined once, at the stage that writes it, and the reader needs no other code of that stage."""
-ALSO_READ = {"bertwright.corpus.wikis"}
-"""Modules that `evaluate`, `export` and `report` also import: names of languages."""
+ALSO_READ = {
+    "bertwright.corpus.wikis",
+    "bertwright.export.certify.shapes",
+    "bertwright.export.certify.table",
+}
+"""Modules that `evaluate`, `export` and `report` also import: names of languages, and the table of a certificate."""
 BY_A_NAME_FROM_ELSEWHERE = {
     "__init__.py": "the module of a public name, from the table in the same file",
     "cli/app.py": "the module of a verb, from the table in the same file",
@@ -139,6 +143,7 @@ FILES_WITHOUT_TORCH = {
     "section",
     "verdict",
     "title",
+    "table",
     "teacher_fit",
 }
 """What every verb or a forecast reads, even in packages that use torch."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from bertwright.core.files import write_atomic
 from bertwright.core.numbers import duration
 from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.corpus.wikis import wikis
+from bertwright.export.certify.shapes import Certificate
+from bertwright.export.certify.table import certificate_section
 from bertwright.export.config import ExportConfig, Inputs
 from bertwright.export.metadata import front_matter, metadata
 from bertwright.export.origin import Origin
@@ -34,17 +37,27 @@ _BASE = 110_000_000
 """Parameters of BERT-base (Devlin et al. 2019)."""
 
 
-def model_card(
-    path: Path, config: ExportConfig, origin: Origin, inputs: Inputs, export: Mapping[str, Any], texts: Sequence[str]
-) -> None:
-    """Write the card of the model that `config` names to `path`; `export` has the counts of the export stage, `texts`
-    are held-out texts for the example of use."""
+@dataclass(frozen=True)
+class Checked:
+    """What the export wrote and found."""
+
+    counts: Mapping[str, Any]
+    """Of the export stage."""
+    texts: Sequence[str]
+    """Held-out texts, for the example of use."""
+    certificate: Certificate | None = None
+    """How other runtimes answer."""
+
+
+def model_card(path: Path, config: ExportConfig, origin: Origin, inputs: Inputs, checked: Checked) -> None:
+    """Write the card of the model that `config` names to `path`."""
+    export, texts, certificate = checked.counts, checked.texts, checked.certificate
     train, counts = inputs.train, inputs.evaluate.counts
     section = task_of_sealed(train.manifest["config"]).section
     tag, what = _WHAT[export["architecture"]]
     trained: Content = ("text in the language ", code(origin.language)) if origin.language else "examples"
     trained = "labelled texts" if section.trained_on() else trained
-    blocks = [
+    blocks: list[Content] = [
         element("h1", model_title(train.manifest, origin.language)),
         # Warnings come first: users of a copied model read the beginning of its card.
         *_warnings(train.counts.get("unfinished"), counts, section.verdict(counts)),
@@ -61,6 +74,7 @@ def model_card(
         *section.tables(counts),
         element("h2", "Size and training"),
         plain_table(_training(origin, train, export)),
+        *([element("h2", "In other programs"), *certificate_section(certificate)] if certificate else []),
         element("h2", "Text"),
         *origin.text,
         *_earlier_texts(train.counts.get("init")),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -14,6 +14,10 @@ from bertwright.export.hub_terms import LICENCES, NAME
 
 VERSION = 9
 """Incremented when the code of the stage changes its result."""
+
+
+Format = Literal["onnx", "onnx-fp16", "onnx-int8", "openvino", "gguf", "ctranslate2", "static", "spacy"]
+"""The runtimes that files are written for."""
 
 
 class ExportConfig(Section):
@@ -31,6 +35,13 @@ class ExportConfig(Section):
     Empty: the card names it if the network is in the cache of huggingface_hub."""
     datasets: tuple[Annotated[str, Field(pattern=rf"^{NAME}$")], ...] = ()
     """Names on the hub of the data sets whose texts the model was trained on, for the card."""
+    formats: tuple[Format, ...] = ()
+    """What else is written beside the files of transformers, each for a runtime: ONNX in float32, float16 or int8
+    (`onnx/`), OpenVINO (`openvino/`), llama.cpp (`gguf/`), CTranslate2 (`ctranslate2/`), a table of word vectors as
+    model2vec reads it (`static/`), a spaCy pipeline (`spacy/`)."""
+    certify: bool = False
+    """Whether held-out sentences are answered in every runtime that is installed and compared before the folder is
+    sealed; the table stands in the model card and the report. Takes about a minute a runtime for a base size."""
     tolerance: float = runtime_only(1e-4, gt=0)
     """Largest allowed difference between our logits and those of the reloaded folder, as a share of the largest logit
     where that is above 1; a larger one is an error."""

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
-from bertwright.core.errors import MissingExtraError
-from bertwright.core.files import make_folder, read_typed, remove
+from bertwright.core.errors import MissingExtraError, RecipeError
+from bertwright.core.files import make_folder, read_typed, remove, write_json
 from bertwright.core.log import Log
 from bertwright.core.stage_context import StageContext
 from bertwright.evaluate.shapes import PREDICTIONS
 from bertwright.examples.config import TextsConfig
-from bertwright.export.card import model_card
+from bertwright.export.card import Checked, model_card
+from bertwright.export.certify.lines import Lines, heldout_lines, vocabulary_lines
+from bertwright.export.certify.run import certify
+from bertwright.export.certify.shapes import CERTIFICATE
 from bertwright.export.config import VERSION, ExportConfig, Inputs, sections
 from bertwright.export.folder import write_hf_folder
 from bertwright.export.origin import origin_of
+from bertwright.export.runtimes.members import runtime_named
+from bertwright.export.runtimes.runtime import Published
 from bertwright.export.shapes import largest_difference
 from bertwright.export.verify import compare_model, compare_tokenizer
 from bertwright.model.interop.peer import peer_of
@@ -27,18 +32,27 @@ from bertwright.vocab.load import check_same_vocabulary
 from bertwright.vocab.tokenizer import load_tokenizer
 
 
-def run(config: ExportConfig, inputs: Inputs, context: StageContext, texts: TextsConfig | None = None) -> Artifact:
+def run(
+    config: ExportConfig,
+    inputs: Inputs,
+    context: StageContext,
+    texts: TextsConfig | None = None,
+    heldout: float = 0.0,
+) -> Artifact:
     """Export the model; the artifact's counts report the difference between reloaded folder and trained model.
 
     The model card takes the language and licence of the texts from the corpus in `inputs.source`. Without a corpus,
-    `inputs.source` is the examples, and `texts` has what their files do not tell.
+    `inputs.source` is the examples, and `texts` has what their files do not tell. `heldout` is the share of a corpus's
+    documents that a certificate takes its lines from.
 
     Raises `ArtifactError` if the folder does not load or produces other token ids or logits than the trained model,
-    and `MissingExtraError`, before anything is written, if `transformers` is not installed.
+    and `MissingExtraError`, before anything is written, if `transformers` or what a format needs is not installed.
     """
     exported = identity(config, inputs.fingerprints, texts)
     about = texts or TextsConfig()
-    return build(context.out, exported, context.log, lambda draft: _make(config, inputs, about, draft, context.log))
+    return build(
+        context.out, exported, context.log, lambda draft: _make(config, inputs, about, heldout, draft, context.log)
+    )
 
 
 def identity(config: ExportConfig, inputs: Mapping[str, str], texts: TextsConfig | None = None) -> Identity:
@@ -50,11 +64,21 @@ def identity(config: ExportConfig, inputs: Mapping[str, str], texts: TextsConfig
     return Identity("export", VERSION, settings, {name: inputs[name] for name in names})
 
 
-def _make(config: ExportConfig, inputs: Inputs, texts: TextsConfig, draft: Path, log: Log) -> dict[str, Any]:
-    train, vocab = inputs.train, inputs.vocab
-    # Before anything is written: an unverified folder must not look like a verified one.
+def refuse_missing_packages(config: ExportConfig) -> None:
+    """Raise `MissingExtraError` if a package is missing that verifies the folder or writes one of its formats."""
     if find_spec("transformers") is None:
         raise MissingExtraError("export needs transformers to verify the exported folder: pip install 'bertwright[hf]'")
+    for name in config.formats:
+        if missing := runtime_named(name).missing():
+            raise MissingExtraError(f"export.formats has {name}: {missing}")
+
+
+def _make(
+    config: ExportConfig, inputs: Inputs, texts: TextsConfig, heldout: float, draft: Path, log: Log
+) -> dict[str, Any]:
+    # Before anything is written: an unverified folder must not look like a verified one.
+    refuse_missing_packages(config)
+    train, vocab = inputs.train, inputs.vocab
     check_same_vocabulary(train, vocab)
     for name in train.names("model/"):
         train.file(name)
@@ -71,6 +95,32 @@ def _make(config: ExportConfig, inputs: Inputs, texts: TextsConfig, draft: Path,
     counts = {**size, "texts_compared": compared, **differences}
     if note := train.counts.get("unfinished"):
         counts["unfinished"] = note
-    # Last, because the card reports the difference between the reloaded and the trained model.
-    model_card(hf / "README.md", config, origin_of(inputs.source, vocab, texts), inputs, counts, lines)
+    write_formats(hf, config.formats, log)
+    certificate = None
+    if config.certify:
+        certificate = certify(hf, _lines(inputs, heldout, tokenizer.vocabulary), (), log)
+        write_json(hf / CERTIFICATE, certificate)
+    # Last, because the card reports what was found.
+    checked = Checked(counts, lines, certificate)
+    model_card(hf / "README.md", config, origin_of(inputs.source, vocab, texts), inputs, checked)
     return counts
+
+
+def write_formats(hf: Path, formats: Sequence[str], log: Log) -> None:
+    """Write the files of the runtimes named by `formats` into their folders of the published folder `hf`.
+
+    Raises `RecipeError`, before the first is written, if one of them cannot run the model.
+    """
+    model, runtimes = Published(hf), [runtime_named(name) for name in formats]
+    for runtime in runtimes:
+        if why := runtime.refusal(model):
+            raise RecipeError(f"export.formats has {runtime.name}, but {why}. Leave it out.")
+    for runtime in runtimes:
+        runtime.write(model, make_folder(hf / runtime.folder))
+        log.say(f"export: {runtime.folder}/ is for {runtime.title} {runtime.version()}")
+
+
+def _lines(inputs: Inputs, heldout: float, entries: Sequence[str]) -> Lines:
+    """Sentences that the model has not learned from; without a corpus, words of its vocabulary."""
+    corpus = inputs.source if inputs.source.manifest["stage"] == "corpus" else None
+    return (corpus and heldout_lines(corpus, heldout)) or vocabulary_lines(entries)

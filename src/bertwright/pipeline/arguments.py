@@ -107,6 +107,7 @@ def export(work: Work) -> dict[str, Any]:
         "inputs": ExportInputs(made["train"], made["vocab"], made["evaluate"], source),
         "context": work.context("export"),
         "texts": work.recipe.described_texts(),
+        "heldout": work.recipe.examples.heldout,
     }
 
 

@@ -14,6 +14,7 @@ from bertwright.core.json_values import parse_json
 from bertwright.evaluate.shapes import ERROR, PREDICTIONS
 from bertwright.exams.shapes import CURVE, Curve
 from bertwright.exams.shapes import FOLDER as EXAMS
+from bertwright.export.certify.shapes import CERTIFICATE, SHAPE, Certificate
 from bertwright.forecast_shapes import PLAN, Plan
 from bertwright.tasks.members import task_of_sealed
 from bertwright.tasks.section import TaskSection
@@ -49,6 +50,8 @@ class Facts:
     """The forecast of the run; None if the folder has none."""
     exams: tuple[Curve, ...] = ()
     """What its checkpoints score in suites of exams."""
+    certificate: Certificate | None = None
+    """How runtimes answer; None if none was made."""
 
     def counts(self, stage: str) -> Mapping[str, Any]:
         """The counts of a stage."""
@@ -115,7 +118,16 @@ def read_facts(folder: Path, stages: Mapping[str, Artifact], title: str) -> Fact
         scores=evaluate.counts if evaluate else section.taken(metrics, stages["examples"].counts),
         forecast=_forecast(folder / FORECAST),
         exams=tuple(read_typed(file, CURVE) for file in sorted((folder / EXAMS).glob("*.json"))),
+        certificate=_certificate(folder, stages.get("export")),
     )
+
+
+def _certificate(folder: Path, export: Artifact | None) -> Certificate | None:
+    """The one made last, by `bertwright certify`; else that of the export."""
+    if (folder / CERTIFICATE).is_file():
+        return read_typed(folder / CERTIFICATE, SHAPE)
+    sealed = f"hf/{CERTIFICATE}"
+    return read_typed(export.file(sealed), SHAPE) if export and sealed in export.names("hf/") else None
 
 
 def _errors(evaluate: Artifact | None) -> tuple[Mapping[str, Any], ...]:

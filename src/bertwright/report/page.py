@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
+from bertwright.export.certify.table import certificate_section
 from bertwright.page.chart import figure
 from bertwright.page.markup import Content, Element, b, div, element, html, p
 from bertwright.report.corpus import corpus, vocabulary
@@ -25,6 +26,7 @@ def page(facts: Facts, numbers: Mapping[str, Any], written: str) -> str:
         *([("errors", "The worst errors", errors(facts))] if facts.errors else []),
         ("training", "Training", div(map(figure, curves(facts)), class_="charts")),
         *([("exams", "Exams", exams(facts))] if facts.exams else []),
+        *([("runtimes", "In other programs", certificate_section(facts.certificate))] if facts.certificate else []),
         *([("corpus", "Corpus", corpus(facts))] if "corpus" in facts.stages else []),
         ("vocabulary", "Vocabulary", vocabulary(facts)),
         ("examples", "Examples", facts.section.examples(facts)),

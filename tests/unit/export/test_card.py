@@ -13,7 +13,7 @@ from bertwright.core.config import Identity
 from bertwright.core.files import write_json
 from bertwright.core.log import SILENT
 from bertwright.examples.config import TextsConfig
-from bertwright.export.card import model_card
+from bertwright.export.card import Checked, model_card
 from bertwright.export.config import ExportConfig, Inputs
 from bertwright.export.origin import MOST_FILES, origin_of
 from bertwright.page.markup import markdown
@@ -72,7 +72,9 @@ def card(
     }
     origin = origin_of(made["corpus"], made["vocab"], TextsConfig())
     inputs = Inputs(made["train"], made["vocab"], made["evaluate"], made["corpus"])
-    model_card(tmp_path / "README.md", ExportConfig(name="x", **stated), origin, inputs, EXPORTED, ["A [MASK]."])
+    model_card(
+        tmp_path / "README.md", ExportConfig(name="x", **stated), origin, inputs, Checked(EXPORTED, ["A [MASK]."])
+    )
     return (tmp_path / "README.md").read_text()
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from bertwright.core.errors import RecipeError
-from bertwright.export.runtimes.onnx_runtime import ONNX, ONNX_FP16, ONNX_INT8
 from bertwright.export.runtimes.runtime import Runtime
 from bertwright.export.runtimes.static import Static
 
-RUNTIMES: tuple[Runtime, ...] = (ONNX, ONNX_FP16, ONNX_INT8, Static())
+RUNTIMES: tuple[Runtime, ...] = (Static(),)
 
 
 def runtime_named(name: str) -> Runtime:

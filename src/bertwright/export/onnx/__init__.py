@@ -1,1 +1,0 @@
-"""A network as an ONNX graph, written node by node from its configuration and its tensors."""
