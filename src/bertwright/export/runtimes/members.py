@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bertwright.core.errors import RecipeError
+from bertwright.export.runtimes.ctranslate2 import CTranslate2
 from bertwright.export.runtimes.runtime import Runtime
 from bertwright.export.runtimes.static import Static
 
-RUNTIMES: tuple[Runtime, ...] = (Static(),)
+RUNTIMES: tuple[Runtime, ...] = (CTranslate2(), CTranslate2("int8"), Static())
 
 
 def runtime_named(name: str) -> Runtime:
