@@ -36,7 +36,9 @@ Name = Annotated[str, Field(strict=True, min_length=1, max_length=1024), AfterVa
 Word = Annotated[str, Field(strict=True, max_length=1024)]
 
 
-class _Entry(BaseModel):
+class Entry(BaseModel):
+    """A file of an artifact."""
+
     model_config = ConfigDict(frozen=True, defer_build=True)
     size: Count
     sha256: Hash
@@ -65,7 +67,7 @@ class Manifest(BaseModel):
     """What the stage counted; the stage's `shapes.py` has the types."""
     seconds: Annotated[Number, Field(ge=0)]
     disk: _Disk
-    files: dict[Name, _Entry]
+    files: dict[Name, Entry]
 
 
 def read_manifest(folder: Path, stage: str | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import write_atomic
 from bertwright.core.numbers import duration
+from bertwright.core.provenance import PROVENANCE
 from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.corpus.wikis import wikis
 from bertwright.export.certify.shapes import Certificate
@@ -83,7 +84,13 @@ def model_card(path: Path, config: ExportConfig, origin: Origin, inputs: Inputs,
         element("h2", "Text normalisation"),
         p(_normalisation(inputs.vocab)),
         element("h2", "Where it comes from"),
-        p("Fingerprints (SHA-256 of settings, code version and inputs of each stage):"),
+        p(
+            "Fingerprints (SHA-256 of settings, code version and inputs of each stage). ",
+            code(PROVENANCE),
+            " has what they are computed from, with the SHA-256 of the sources of the texts and of each file here; ",
+            code("bertwright inspect . --verify"),
+            " checks all of it.",
+        ),
         plain_table(_fingerprints(inputs)),
     ]
     about = metadata(config, origin, section, tag, counts, train.counts.get("init"))

@@ -56,6 +56,15 @@ def origin_of(source: Artifact, vocab: Artifact, texts: TextsConfig) -> Origin:
     return Origin(texts.language, fertility, unit, _files(source, texts), [])
 
 
+def sources_of(source: Artifact) -> list[tuple[str, str]]:
+    """Name and SHA-256 of each source of texts of a corpus, or of each file that examples made elsewhere are in."""
+    if source.manifest["stage"] == "corpus":
+        # Older corpora do not have the hash of their sources.
+        return [(each["name"], each["sha256"]) for each in source.counts["sources"] if "sha256" in each]
+    facts = [read_json(source.file(name)) for name in source.names() if name.endswith("facts.json")]
+    return [(Path(each["file"]).name, each["sha256"]) for each in (file for found in facts for file in found["files"])]
+
+
 def _sources(corpus: Artifact) -> list[Element]:
     lines = []
     for source in corpus.counts["sources"]:

@@ -12,6 +12,7 @@ from bertwright.core.config import Identity
 from bertwright.core.errors import MissingExtraError, RecipeError
 from bertwright.core.files import make_folder, read_typed, remove, write_json
 from bertwright.core.log import Log
+from bertwright.core.provenance import write_provenance
 from bertwright.core.stage_context import StageContext
 from bertwright.evaluate.shapes import PREDICTIONS
 from bertwright.examples.config import TextsConfig
@@ -21,7 +22,7 @@ from bertwright.export.certify.run import certify
 from bertwright.export.certify.shapes import CERTIFICATE
 from bertwright.export.config import VERSION, ExportConfig, Inputs, sections
 from bertwright.export.folder import write_hf_folder
-from bertwright.export.origin import origin_of
+from bertwright.export.origin import origin_of, sources_of
 from bertwright.export.runtimes.members import runtime_named
 from bertwright.export.runtimes.runtime import Published
 from bertwright.export.shapes import largest_difference
@@ -100,9 +101,11 @@ def _make(
     if config.certify:
         certificate = certify(hf, _lines(inputs, heldout, tokenizer.vocabulary), (), log)
         write_json(hf / CERTIFICATE, certificate)
-    # Last, because the card reports what was found.
+    # After them, because the card reports what was found.
     checked = Checked(counts, lines, certificate)
     model_card(hf / "README.md", config, origin_of(inputs.source, vocab, texts), inputs, checked)
+    # Last, because it has the hash of every other file.
+    write_provenance(hf, (inputs.source, vocab, train, inputs.evaluate), sources_of(inputs.source))
     return counts
 
 

@@ -27,8 +27,8 @@ def made(folder: Path, stage: str, **files: str) -> Path:
 def test_all_files_of_all_artifacts_are_read(tmp_path: Path) -> None:
     made(tmp_path, "corpus", a="szöveg", b="")
     made(tmp_path, "vocab", c="x")
-    assert check_hashes(tmp_path) == {"verified_files": 3}
-    assert check_hashes(tmp_path / "vocab") == {"verified_files": 1}
+    assert check_hashes(tmp_path)["verified_files"] == 3
+    assert check_hashes(tmp_path / "vocab")["verified_files"] == 1
 
 
 def test_one_bit_is_found_where_the_size_is_right(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_drafts_are_not_verified(tmp_path: Path) -> None:
     made(tmp_path, "corpus", a="x")
     draft = Path(shutil.copytree(tmp_path / "corpus", tmp_path / ".vocab.0123.draft"))
     (draft / "a").write_text("torn")
-    assert check_hashes(tmp_path) == {"verified_files": 1}
+    assert check_hashes(tmp_path)["verified_files"] == 1
 
 
 @each_row("stage", ["corpus", "vocab", "examples", "evaluate"])
@@ -78,12 +78,12 @@ def test_a_folder_in_the_summary_that_is_gone_is_an_error(tmp_path: Path) -> Non
 def test_training_that_is_under_way_or_goes_on_is_no_damage(tmp_path: Path) -> None:
     made(tmp_path, "vocab", a="x")
     (tmp_path / "train").mkdir()
-    assert check_hashes(tmp_path) == {"verified_files": 1}
+    assert check_hashes(tmp_path)["verified_files"] == 1
     (tmp_path / "train" / "model").mkdir()
     with pytest.raises(ArtifactError, match="train has no"):
         check_hashes(tmp_path)
     (tmp_path / "train" / f".{MANIFEST}.before-extension").touch()
-    assert check_hashes(tmp_path) == {"verified_files": 1}
+    assert check_hashes(tmp_path)["verified_files"] == 1
     (tmp_path / "train" / "checkpoints" / "step-000000005").mkdir(parents=True)
     with pytest.raises(ArtifactError, match="step-000000005 has no"):
         check_hashes(tmp_path)
@@ -93,7 +93,7 @@ def test_a_stage_that_a_link_leads_to_is_verified_too(tmp_path: Path) -> None:
     corpus = made(tmp_path / "disk", "corpus", a="x")
     made(tmp_path / "run", "vocab", b="y")
     (tmp_path / "run" / "corpus").symlink_to(corpus)
-    assert check_hashes(tmp_path / "run") == {"verified_files": 2}
+    assert check_hashes(tmp_path / "run")["verified_files"] == 2
     (corpus / "a").write_text("z")
     with pytest.raises(ArtifactError, match="a is damaged"):
         check_hashes(tmp_path / "run")
@@ -107,7 +107,9 @@ def test_files_that_no_manifest_lists_are_named(tmp_path: Path) -> None:
     for path in (*strangers, train / "observers" / "events"):
         path.parent.mkdir(exist_ok=True)
         path.write_text("x")
-    assert check_hashes(tmp_path) == {"verified_files": 4, "unlisted_files": sorted(map(str, strangers))}
+    assert (
+        check_hashes(tmp_path).items() >= {"verified_files": 4, "unlisted_files": sorted(map(str, strangers))}.items()
+    )
 
 
 def test_interrupted_writes_are_listed(tmp_path: Path) -> None:

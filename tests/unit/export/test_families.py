@@ -88,7 +88,7 @@ def test_the_files_suit_the_network(trained: Make, tmp_path: Path, network: Any,
         "ModernBertForMaskedLM": ("modernbert", "a ModernBERT (Warner et al. 2024) trained on text"),
         "DistilBertForMaskedLM": ("distilbert", "a network of DistilBERT's shape (Sanh et al. 2019) trained on text"),
     }[architecture]
-    assert f'tags: ["{tag}"]' in card and what in card
+    assert f'tags: ["{tag}", "bertwright"]' in card and what in card
     assert "next-sentence" not in card and "It has no segments" in card
     assert ("it is not distilled" in card) == (tag == "distilbert")
 
