@@ -1,15 +1,24 @@
-"""Small published folders of each family, as transformers itself writes them, with a tokenizer of ours."""
+"""Small published folders of each family, as transformers itself writes them, with a tokenizer of ours, and as the
+export writes them."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import transformers
 
+from bertwright.core.files import make_folder
+from bertwright.export.folder import write_hf_folder
 from bertwright.export.runtimes.runtime import Published
+from bertwright.model.config import read_stock_config
+from bertwright.model.family import ANSWERS, Head
+from bertwright.model.model import Model, build_model
+from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.entries import SPECIALS
+from bertwright.vocab.run import run as make_vocab
 from bertwright.vocab.split import build_tokenizer
+from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
 
 TEXTS = (
     "Az árvíztűrő tükörfúrógép Győrben készült.",
@@ -70,3 +79,34 @@ def publish(
     )
     tokenizer.save_pretrained(folder)
     return Published(folder)
+
+
+class Ours(NamedTuple):
+    """A folder that the export wrote, and the network and tokenizer it is of."""
+
+    published: Published
+    model: Model
+    tokenizer: Tokenizer
+
+
+def publish_ours(
+    folder: Path, family: str, head: Head | None = None, lower_case: bool = False, strip_accents: bool = False
+) -> Ours:
+    """As `publish`, written by the export: with a classifier if there is a `head`, else with all pre-training heads."""
+    rows, beside = entries(lower_case, strip_accents), folder.with_name(f"{folder.name} beside")
+    transformers.AutoConfig.for_model(
+        family, vocab_size=len(rows), max_position_embeddings=64, **_NUMBERS[family]
+    ).save_pretrained(beside)
+    (beside / "vocab.txt").write_text("".join(f"{entry}\n" for entry in rows), encoding="utf-8")
+    settings = VocabConfig(file=beside / "vocab.txt", size=None, lower_case=lower_case, strip_accents=strip_accents)
+    vocab = make_vocab(settings, None, beside / "vocab")
+    labels = {"labels": ANSWERS.get(head, ("ja", "nein", "talán")), "head": head} if head else {}
+    pairs = {"next_sentence": head is None} if family == "bert" else {}
+    torch.manual_seed(0)
+    model = build_model(read_stock_config(beside / "config.json").model_copy(update={**labels, **pairs}))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter += torch.randn(parameter.shape) / 5
+    write_hf_folder(make_folder(folder), model.eval(), vocab)
+    return Ours(Published(folder), model, load_tokenizer(vocab))

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from bertwright.core.errors import RecipeError
 from bertwright.export.runtimes.ctranslate2 import CTranslate2
+from bertwright.export.runtimes.hugging_face import Transformers
 from bertwright.export.runtimes.runtime import Runtime
+from bertwright.export.runtimes.sentence_transformers import SentenceTransformers
 from bertwright.export.runtimes.static import Static
 
-RUNTIMES: tuple[Runtime, ...] = (CTranslate2(), CTranslate2("int8"), Static())
+RUNTIMES: tuple[Runtime, ...] = (
+    Transformers(),
+    SentenceTransformers(),
+    CTranslate2(),
+    CTranslate2("int8"),
+    Static(),
+)
 
 
 def runtime_named(name: str) -> Runtime:
