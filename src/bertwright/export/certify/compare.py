@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bertwright.core.errors import DataError
 from bertwright.export.certify.shapes import Difference, Example
 from bertwright.export.runtimes.runtime import Head
 
@@ -47,9 +48,10 @@ def _token(number: int, entries: Sequence[str]) -> str:
 
 
 def difference(expected: Sequence[Floats], given: Sequence[Floats]) -> Difference:
-    """The difference of two outputs over N texts, each of any shape; infinite if shapes differ."""
-    if any(a.shape != b.shape for a, b in zip(expected, given, strict=True)):
-        return {"largest": 1e9, "mean": 1e9, "cosine": 0.0}
+    """The difference of two outputs over N texts, each of any shape; `DataError` if shapes differ."""
+    for a, b in zip(expected, given, strict=True):
+        if a.shape != b.shape:
+            raise DataError(f"an output of shape {list(b.shape)}, where the reference has {list(a.shape)}")
     # Rounding grows with the numbers.
     scale = max(1.0, *(float(np.abs(a).max(initial=0)) for a in expected))
     apart = [np.abs(a.astype(np.float64) - b) for a, b in zip(expected, given, strict=True)]

@@ -165,7 +165,9 @@ class _Comparing:
         if not names:
             raise DataError(f"it gives {', '.join(their.outputs)}, the reference {', '.join(own.outputs)}")
         here, there = ({name: [of.outputs[name][i] for i in same] for name in names} for of in (own, their))
-        outputs = {name: difference(here[name], there[name]) for name in names} if same else {}
+        # A table of words has a space of its own, where only neighbourhoods can be compared.
+        own_space = runtime.rounds and same and here[names[0]][0].shape[-1] != there[names[0]][0].shape[-1]
+        outputs = {name: difference(here[name], there[name]) for name in names} if same and not own_space else {}
         first = same_first(self.model.head, here, there) if same else None
         row = {**row, "outputs": {**outputs}, "compared": len(same), "same_first": first}
         if faults := [*_faults(runtime, outputs, first)]:
@@ -181,7 +183,7 @@ def _faults(runtime: Runtime, outputs: Mapping[str, Difference], first: float | 
                 yield f"{name} have a cosine of {found['cosine']:.4f} with the reference, below {COSINE}"
         elif not found["largest"] <= TOLERANCE:
             yield f"{name} differ by {found['largest']:.1e}, more than {TOLERANCE:g}"
-    if first is not None and first < SAME_FIRST:
+    if outputs and first is not None and first < SAME_FIRST:
         yield f"{100 * first:.1f} % of the best answers are the same, fewer than {100 * SAME_FIRST:g} %"
 
 
