@@ -5,6 +5,7 @@ from __future__ import annotations
 from bertwright.core.errors import RecipeError
 from bertwright.export.runtimes.ctranslate2 import CTranslate2
 from bertwright.export.runtimes.hugging_face import Transformers
+from bertwright.export.runtimes.onnx_runtime import ONNX, ONNX_FP16, ONNX_INT8
 from bertwright.export.runtimes.runtime import Runtime
 from bertwright.export.runtimes.sentence_transformers import SentenceTransformers
 from bertwright.export.runtimes.static import Static
@@ -12,6 +13,9 @@ from bertwright.export.runtimes.static import Static
 RUNTIMES: tuple[Runtime, ...] = (
     Transformers(),
     SentenceTransformers(),
+    ONNX,
+    ONNX_FP16,
+    ONNX_INT8,
     CTranslate2(),
     CTranslate2("int8"),
     Static(),

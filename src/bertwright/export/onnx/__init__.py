@@ -1,0 +1,1 @@
+"""A network as an ONNX graph, written node by node from its configuration and its tensors."""

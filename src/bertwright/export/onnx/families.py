@@ -1,0 +1,47 @@
+"""The ONNX graph of each family of networks.
+
+Dimensions of values: B texts, S tokens of the longest of them, H hidden, C classes.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from bertwright.export.onnx import bert, distilbert, modern
+from bertwright.export.onnx.graph import Graph
+from bertwright.export.onnx.texts import Texts
+from bertwright.model.bert.network import BertConfig
+from bertwright.model.config import NetworkConfig
+from bertwright.model.distilbert.network import DistilBertConfig
+from bertwright.model.modern.network import ModernConfig
+
+
+def encode(graph: Graph, config: NetworkConfig, texts: Texts) -> str:
+    """The hidden states [B, S, H] of the last layer."""
+    match config:
+        case BertConfig():
+            return bert.encode(graph, config, texts)
+        case DistilBertConfig():
+            return distilbert.encode(graph, config, texts)
+        case ModernConfig():
+            return modern.encode(graph, config, texts)
+        case _:
+            assert_never(config)
+
+
+def pool(graph: Graph, config: NetworkConfig, first: str) -> str:
+    """What heads of texts read, given the states [B, H] of [CLS]: the pooler's output, or the states themselves."""
+    return bert.pool(graph, first) if isinstance(config, BertConfig) else first
+
+
+def classify(graph: Graph, config: NetworkConfig, states: str) -> str:
+    """Logits [B, C] or [B, S, C] of a classifier, given what `pool` returns or the states of tokens."""
+    match config:
+        case BertConfig():
+            return bert.classify(graph, config, states)
+        case DistilBertConfig():
+            return distilbert.classify(graph, config, states)
+        case ModernConfig():
+            return modern.classify(graph, config, states)
+        case _:
+            assert_never(config)

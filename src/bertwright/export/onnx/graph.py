@@ -1,0 +1,173 @@
+"""An ONNX graph under construction: tensors, nodes and the three precisions of a matrix product.
+
+The graph is written with operators of opset 17 and with operators of ONNX Runtime (domain com.microsoft) that compute
+what several standard ones do in one pass; ONNX Runtime for the web and OpenVINO have these, too.
+
+Names carry shapes: O outputs and I inputs of a linear map, R rows of an embedding, V vocabulary, H hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bertwright.core.files import write_atomic
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+Precision = Literal["float32", "float16", "int8"]
+"""float16: all numbers of the network, with inputs and outputs as in float32. int8: embeddings and the weights of
+products, each output with its own scale; activations are rounded to 8 bits for a product, and float32 elsewhere."""
+OPSET = 17
+"""The version of the standard operators; with LayerNormalization the lowest that is needed."""
+IR_VERSION = 8
+"""The version of the file format that belongs to it."""
+FUSED = "com.microsoft"
+"""The domain of ONNX Runtime's own operators."""
+MOST_BYTES = 2**31 - 2**20
+"""A file of Protocol Buffers has less than 2 GiB; larger tensors are stored beside it."""
+DATA = "{}_data"
+"""The file beside it: the name that transformers.js expects."""
+
+INT32, FLOAT, INT64 = 6, 1, 7
+"""The numbers of ONNX for element types."""
+
+Shape = Sequence[str | int]
+"""The dimensions of a value, by number or by name."""
+
+
+class Graph:
+    """A graph for a network's tensors, which are given under this project's names and in its shapes. Each method adds
+    nodes and constants, and returns the name of a value."""
+
+    def __init__(self, tensors: Mapping[str, NDArray[Any]], precision: Precision) -> None:
+        self.tensors = tensors
+        self.precision = precision
+        self._nodes: list[Any] = []
+        self._constants: dict[str, Any] = {}
+
+    def constant(self, name: str, value: NDArray[Any]) -> str:
+        """A tensor of any shape in the file; floating-point numbers get the network's precision."""
+        from onnx.numpy_helper import from_array
+
+        if name not in self._constants:
+            if value.dtype.kind == "f":
+                value = value.astype(np.float16 if self.precision == "float16" else np.float32)
+            self._constants[name] = from_array(np.asarray(value, order="C"), name)
+        return name
+
+    def whole(self, *numbers: int) -> str:
+        """A vector of integers."""
+        return self.constant("_".join(["whole", *map(str, numbers)]), np.array(numbers, np.int64))
+
+    def parameter(self, name: str) -> str:
+        """A tensor of the network as it is; "" if the network has none of this name."""
+        return self.constant(name, self.tensors[name]) if name in self.tensors else ""
+
+    def node(self, kind: str, *inputs: str, fused: bool = False, **attributes: Any) -> str:
+        """The result of an operator, `fused` if it is one of ONNX Runtime's; an input that is left out is ""."""
+        return self.nodes(kind, inputs, ("",), fused, **attributes)[0]
+
+    def nodes(
+        self, kind: str, inputs: Sequence[str], ends: Sequence[str | None], fused: bool = False, **attributes: Any
+    ) -> list[str]:
+        """The results of an operator, whose names have these ends; None where a result is not used."""
+        from onnx.helper import make_node
+
+        name = f"{kind}_{len(self._nodes)}"
+        results = ["" if end is None else f"{name}{end}" for end in ends]
+        self._nodes.append(make_node(kind, inputs, results, name, domain=FUSED if fused else "", **attributes))
+        return [result for result in results if result]
+
+    def split(self, x: str, *widths: int) -> list[str]:
+        """Parts of the last dimension."""
+        return self.nodes("Split", (x, self.whole(*widths)), [f"_{part}" for part in range(len(widths))], axis=-1)
+
+    def rows(self, name: str, ids: str) -> str:
+        """The rows of the embedding `name` at `ids`."""
+        table_RH = self.tensors[f"{name}.weight"]
+        if self.precision != "int8":
+            return self.node("Gather", self.constant(f"{name}.weight", table_RH), ids)
+        whole_RH, scales_R = quantized(table_RH)
+        whole = self.node("Gather", self.constant(f"{name}.weight_int8", whole_RH), ids)
+        scale = self.node("Gather", self.constant(f"{name}.scales", scales_R), ids)
+        return self.node("Mul", self.node("Cast", whole, to=FLOAT), self.node("Unsqueeze", scale, self.whole(-1)))
+
+    def decoder(self, x: str, embedding: str, bias: str) -> str:
+        """The product of `x` with the rows of an embedding, which the file has once, plus a bias or ""."""
+        table_VH = self.tensors[f"{embedding}.weight"]
+        if self.precision == "int8":
+            whole_VH, scales_V = quantized(table_VH)
+            weight = self.node("Transpose", self.constant(f"{embedding}.weight_int8", whole_VH), perm=(1, 0))
+            scales = self.constant(f"{embedding}.scales", scales_V)
+            return self.node("DynamicQuantizeMatMul", x, weight, scales, "", bias, fused=True)
+        weight = self.node("Transpose", self.constant(f"{embedding}.weight", table_VH), perm=(1, 0))
+        product = self.node("MatMul", x, weight)
+        return self.node("Add", product, bias) if bias else product
+
+    def linear(self, x: str, *names: str) -> str:
+        """The linear map `name` of the last dimension of `x`; several as one product, their outputs side by side."""
+        weight_OI = np.concatenate([self.tensors[f"{name}.weight"] for name in names])
+        biases = [self.tensors[f"{name}.bias"] for name in names if f"{name}.bias" in self.tensors]
+        name = "+".join(names)
+        bias = self.constant(f"{name}.bias", np.concatenate(biases)) if biases else ""
+        if self.precision == "int8":
+            whole_OI, scales_O = quantized(weight_OI)
+            weight = self.constant(f"{name}.weight_int8", whole_OI.T)
+            scales = self.constant(f"{name}.scales", scales_O)
+            return self.node("DynamicQuantizeMatMul", x, weight, scales, "", bias, fused=True)
+        product = self.node("MatMul", x, self.constant(f"{name}.weight", weight_OI.T))
+        return self.node("Add", product, bias) if bias else product
+
+    def norm(self, x: str, name: str, epsilon: float) -> str:
+        """The layer norm `name` of `x`."""
+        scale, shift = self._of_norm(name)
+        return self.node("LayerNormalization", x, scale, *filter(None, (shift,)), axis=-1, epsilon=epsilon)
+
+    def add_norm(self, x: str, residual: str, name: str, epsilon: float) -> tuple[str, str]:
+        """The layer norm `name` of `x + residual`, and that sum."""
+        inputs = (x, residual, *filter(None, self._of_norm(name)))
+        normed, total = self.nodes("SkipLayerNormalization", inputs, ("", None, None, "_sum"), True, epsilon=epsilon)
+        return normed, total
+
+    def _of_norm(self, name: str) -> tuple[str, str]:
+        return self.parameter(f"{name}.weight"), self.parameter(f"{name}.bias")
+
+    def model(self, inputs: Mapping[str, Shape], outputs: Mapping[str, tuple[str, Shape]]) -> ModelProto:
+        """The graph as a model, with the names and dimensions of its inputs (int64), and of its outputs (float32) with
+        the value of each."""
+        from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
+
+        results = [make_node("Cast", [value], [name], name, to=FLOAT) for name, (value, _) in outputs.items()]
+        graph = make_graph(
+            [*self._nodes, *results],
+            "bertwright",
+            [make_tensor_value_info(name, INT64, shape) for name, shape in inputs.items()],
+            [make_tensor_value_info(name, FLOAT, shape) for name, (_, shape) in outputs.items()],
+            list(self._constants.values()),
+        )
+        versions = [make_opsetid("", OPSET), make_opsetid(FUSED, 1)]
+        return make_model(graph, opset_imports=versions, ir_version=IR_VERSION, producer_name="bertwright")
+
+
+def quantized(weight_OI: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """A matrix in whole numbers of -127 to 127 [O, I], and the scale of each of its rows [O]."""
+    largest_O = np.abs(weight_OI).max(1)
+    scales_O = (np.where(largest_O > 0, largest_O, 1) / 127).astype(np.float32)
+    return np.rint(weight_OI / scales_O[:, None]).astype(np.int8), scales_O
+
+
+def save(model: ModelProto, path: Path, most_bytes: int = MOST_BYTES) -> None:
+    """Write a model; one of more bytes than a file of its format may have, with its tensors in a second file."""
+    import onnx
+
+    if model.ByteSize() <= most_bytes:
+        write_atomic(path, model.SerializeToString())
+    else:
+        data = DATA.format(path.name)
+        onnx.save_model(model, str(path), save_as_external_data=True, location=data, size_threshold=1024)
