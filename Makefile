@@ -5,6 +5,7 @@
 # make test-gpu  what only a GPU can show
 # make ort-env   an environment beside it that trains by ONNX Runtime (.venv-ort)       make test-ort  what it can show
 # make test-deepspeed  the engine that needs DeepSpeed, in an environment over .venv (.venv-deepspeed)
+# make test-transformers4  exported models in transformers 4.57, in another such environment (.venv-transformers4)
 # make package   an archive for machines without the internet, in dist/
 # Set-up happens by itself in .venv and is done again only when pyproject.toml or constraints.txt change.
 
@@ -27,7 +28,10 @@ ORT_EXTENSION := $(ORT)/.extension
 DEEPSPEED := .venv-deepspeed
 DEEPSPEED_PACKAGES := $(DEEPSPEED)/.packages
 
-.PHONY: setup demo test test-fast test-all test-gpu ort-env test-ort test-deepspeed check format package
+TRANSFORMERS4 := .venv-transformers4
+TRANSFORMERS4_PACKAGES := $(TRANSFORMERS4)/.packages
+
+.PHONY: setup demo test test-fast test-all test-gpu ort-env test-ort test-deepspeed test-transformers4 check format package
 
 setup: $(TOOLS)
 
@@ -61,6 +65,7 @@ test-all: $(TOOLS)
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder -m "not gpu" $(TESTS)
 	if command -v $(ORT_PYTHON) > /dev/null; then $(MAKE) test-ort; else echo "test-ort is skipped: it needs $(ORT_PYTHON)"; fi
 	if $(MAKE) $(DEEPSPEED_PACKAGES); then $(MAKE) test-deepspeed; else echo "test-deepspeed is skipped: DeepSpeed cannot be installed here, as said above"; fi
+	$(MAKE) test-transformers4
 
 ort-env: $(ORT_EXTENSION)
 
@@ -92,6 +97,19 @@ $(DEEPSPEED_PACKAGES): $(TOOLS)
 
 test-deepspeed: $(DEEPSPEED_PACKAGES)
 	$(DEEPSPEED)/bin/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder -m deepspeed tests/contract tests/pipeline
+
+# What version 5 replaced goes over what is in $(VENV), without requirements, which are there.
+$(TRANSFORMERS4_PACKAGES): tools/transformers4/requirements.txt $(TOOLS)
+	$(BIN)/python -m venv --clear --without-pip $(TRANSFORMERS4)
+	sites='import sysconfig; print(sysconfig.get_path("purelib"))'; \
+	echo "import site; site.addsitedir('$$($(BIN)/python -c "$$sites")')" > "$$($(TRANSFORMERS4)/bin/python -c "$$sites")/usual.pth"
+	$(TRANSFORMERS4)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps --requirement $<
+	touch $@
+
+# Warnings are errors with the versions of constraints.txt; these are older ones.
+test-transformers4: $(TRANSFORMERS4_PACKAGES)
+	$(TRANSFORMERS4)/bin/python -c 'import transformers; assert transformers.__version__.startswith("4."), transformers'
+	$(TRANSFORMERS4)/bin/python -m pytest -W default tests/unit/export/test_export.py tests/unit/export/test_families.py tests/unit/export/test_hugging_face.py tests/unit/export/test_verify.py
 
 # Without set-up and network, for a machine that is lent: by $(VENV) if it is there, else by PYTHON, which needs torch
 # for CUDA, numpy, pydantic, safetensors and pytest.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -116,9 +117,11 @@ def heldout_lines(corpus: Artifact, share: float) -> Lines | None:
 
 
 def with_mask(text: str) -> str:
-    """The text with its middle word replaced by [MASK]; of a long one the tenth, so that cutting never loses it."""
+    """The text with its middle word replaced by [MASK]; of a long one the last that begins within 40 characters, so
+    that cutting never loses it."""
     words = text.replace(MASK, " ").split(" ")
-    middle = min(len(words) // 2, 10)
+    begins = accumulate((len(word) + 1 for word in words), initial=0)
+    middle = min(len(words) // 2, sum(begin <= 40 for begin in begins) - 1)
     return " ".join([*words[:middle], MASK, *words[middle + 1 :]])
 
 
