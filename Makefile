@@ -25,6 +25,8 @@ ORT_PYTHON ?= python3.11
 ORT_PACKAGES := $(ORT)/.packages
 ORT_EXTENSION := $(ORT)/.extension
 
+LLAMA_CPP := $(VENV)/llama.cpp
+
 DEEPSPEED := .venv-deepspeed
 DEEPSPEED_PACKAGES := $(DEEPSPEED)/.packages
 
@@ -55,6 +57,7 @@ demo: $(PACKAGE)
 # Files go to the processes in their order: by number of tests, the files with few but slow ones would come last, and
 # the other processes would wait for one.
 test: $(TOOLS)
+	$(MAKE) $(LLAMA_CPP) || echo "the tests of llama.cpp are skipped: its converter cannot be downloaded here, as said above"
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder -m "not slow and not gpu" $(TESTS)
 
 # No process of its own is started by these, so two of pytest keep two cores busy.
@@ -66,6 +69,15 @@ test-all: $(TOOLS)
 	if command -v $(ORT_PYTHON) > /dev/null; then $(MAKE) test-ort; else echo "test-ort is skipped: it needs $(ORT_PYTHON)"; fi
 	if $(MAKE) $(DEEPSPEED_PACKAGES); then $(MAKE) test-deepspeed; else echo "test-deepspeed is skipped: DeepSpeed cannot be installed here, as said above"; fi
 	$(MAKE) test-transformers4
+
+# llama.cpp's converter to GGUF is in no wheel, but with the sources in this package: 77 MB, of which 3 are kept.
+$(LLAMA_CPP): constraints.txt | $(PACKAGE)
+	rm -rf $@ $@.new
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary llama-cpp-python --constraint constraints.txt --dest $@.new llama-cpp-python
+	cd $@.new && root=$$(basename *.tar.gz .tar.gz)/vendor/llama.cpp && \
+	tar xzf *.tar.gz --strip-components 3 $$root/conversion $$root/gguf-py $$root/convert_hf_to_gguf.py && rm *.tar.gz
+	mv $@.new $@
+	touch $@
 
 ort-env: $(ORT_EXTENSION)
 

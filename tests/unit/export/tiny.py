@@ -42,10 +42,10 @@ _NUMBERS = {
 FAMILIES = tuple(_NUMBERS)
 
 
-def entries(lower_case: bool = False, strip_accents: bool = False) -> list[str]:
+def entries(lower_case: bool = False, strip_accents: bool = False, texts: Sequence[str] = TEXTS) -> list[str]:
     """The special entries, all characters of the texts, and some of their words."""
     words = build_tokenizer([*SPECIALS], lower_case, strip_accents)
-    normal = [words.normalizer.normalize_str(text) for text in TEXTS]
+    normal = [words.normalizer.normalize_str(text) for text in texts]
     characters = sorted({character for text in normal for character in text if not character.isspace()})
     pieces = [*characters, *(f"##{character}" for character in characters)]
     whole = [word for word, _ in words.pre_tokenizer.pre_tokenize_str(" ".join(normal)) if len(word) > 2]
@@ -53,10 +53,15 @@ def entries(lower_case: bool = False, strip_accents: bool = False) -> list[str]:
 
 
 def publish(
-    folder: Path, family: str, kind: str = "", labels: Sequence[str] = (), lower_case: bool = False, **more: Any
-) -> Published:
-    """A random network of a family, with the head of `kind`, such as "ForMaskedLM", written by transformers."""
-    rows = entries(lower_case, lower_case)
+    folder: Path, family: str, kind: str = "", labels: Sequence[str] = (), lower_case: bool = False,
+    strip_accents: bool | None = None, texts: Sequence[str] = TEXTS, **more: Any,
+) -> Published:  # fmt: skip
+    """A random network of a family, with the head of `kind`, such as "ForMaskedLM", written by transformers.
+
+    Accents are stripped with the case unless `strip_accents` says otherwise; the vocabulary has the letters of `texts`.
+    """
+    strip_accents = lower_case if strip_accents is None else strip_accents
+    rows = entries(lower_case, strip_accents, texts)
     named = dict(enumerate(labels))
     config = transformers.AutoConfig.for_model(
         family, vocab_size=len(rows), max_position_embeddings=64, pad_token_id=0, id2label=named or None,
@@ -69,8 +74,8 @@ def publish(
             if parameter.dim() == 1:
                 parameter += torch.randn(parameter.shape) / 5
     network.eval().save_pretrained(folder)
-    build_tokenizer(rows, lower_case, lower_case).save(str(folder / "tokenizer.json"))
-    settings = {"do_lower_case": lower_case, "strip_accents": lower_case}
+    build_tokenizer(rows, lower_case, strip_accents).save(str(folder / "tokenizer.json"))
+    settings = {"do_lower_case": lower_case, "strip_accents": strip_accents}
     special = dict(zip(("pad", "unk", "cls", "sep", "mask"), SPECIALS, strict=True))
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_file=str(folder / "tokenizer.json"),

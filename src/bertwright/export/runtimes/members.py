@@ -5,6 +5,7 @@ from __future__ import annotations
 from bertwright.core.errors import RecipeError
 from bertwright.export.runtimes.ctranslate2 import CTranslate2
 from bertwright.export.runtimes.hugging_face import Transformers
+from bertwright.export.runtimes.llama_cpp import LlamaCpp
 from bertwright.export.runtimes.onnx_runtime import ONNX, ONNX_FP16, ONNX_INT8
 from bertwright.export.runtimes.runtime import Runtime
 from bertwright.export.runtimes.sentence_transformers import SentenceTransformers
@@ -18,6 +19,9 @@ RUNTIMES: tuple[Runtime, ...] = (
     ONNX_INT8,
     CTranslate2(),
     CTranslate2("int8"),
+    LlamaCpp(),
+    LlamaCpp("f16"),
+    LlamaCpp("q8_0"),
     Static(),
 )
 

@@ -1,0 +1,203 @@
+"""llama.cpp: the hidden states of BERT, DistilBERT and ModernBERT from a GGUF file, with its own tokenizer.
+
+Its server, inside the package xllamacpp, listens on 127.0.0.1 while a file is open.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from bertwright.core.errors import ArtifactError, DataError, MissingExtraError
+from bertwright.core.files import read_bytes
+from bertwright.core.json_values import parse_json
+from bertwright.export.runtimes.llama_cpp_converter import (
+    GET,
+    convert,
+    full_attention_every,
+    layer_types,
+    sources,
+)
+from bertwright.export.runtimes.llama_cpp_words import explain, unsupported
+from bertwright.export.runtimes.runtime import Outputs, Published, installed
+from bertwright.vocab.config import MAX_FILE
+from bertwright.vocab.entries import TextSettings, text_settings
+
+FAMILIES = ("bert", "distilbert", "modernbert")
+
+
+@dataclass(frozen=True)
+class LlamaCpp:
+    """llama.cpp with weights of the given kind.
+
+    Even with f32 it rounds the activation of a BERT or DistilBERT to half precision: its GELU on a CPU is a table of
+    65,536 values, filled by the approximation with tanh. ModernBERT's is exact.
+    """
+
+    weights: Literal["f32", "f16", "q8_0"] = "f32"
+
+    @property
+    def name(self) -> str:
+        """The word of `--to`."""
+        return "gguf" if self.weights == "f32" else f"gguf-{self.weights.removesuffix('_0')}"
+
+    @property
+    def title(self) -> str:
+        """For tables."""
+        return f"llama.cpp, {self.weights}"
+
+    package = "xllamacpp"
+    install = "pip install 'bertwright[llama-cpp]'"
+    rounds = True
+
+    @property
+    def folder(self) -> str:
+        """The folder of its file."""
+        return self.name
+
+    @property
+    def file(self) -> str:
+        """Named as files of this kind usually are: model-F32.gguf."""
+        return f"model-{self.weights.upper()}.gguf"
+
+    @property
+    def reads(self) -> str:
+        """Its own file."""
+        return self.name
+
+    def version(self) -> str:
+        """The version of the package, whose last number is that of llama.cpp's build."""
+        number = installed(self.package)
+        return number and f"{number} (llama.cpp b{number.rpartition('.')[2]})"
+
+    def missing(self) -> str:
+        """The package that is not installed."""
+        lacking = [package for package in (self.package, "transformers") if not installed(package)]
+        return f"{' and '.join(lacking)} not installed: {self.install}" if lacking else ""
+
+    def refusal(self, model: Published) -> str:
+        """It has no heads, and one kind of each network."""
+        if model.family not in FAMILIES:
+            return f"its networks are {', '.join(FAMILIES)}, not {model.family or 'this one'}"
+        if model.head not in ("encoder", "masked"):
+            return f"it computes hidden states and their mean, so a {model.architecture} would lose its head"
+        if reason := _network(model):
+            return reason
+        tokenizer = _tokenizer(model.folder / "tokenizer.json")
+        # Published ModernBERTs have BPE, and those that it knows are in the converter's list.
+        if tokenizer is None or (model.family == "modernbert" and tokenizer.get("model", {}).get("type") == "BPE"):
+            return ""
+        return f"its tokenizer {reason}" if (reason := unsupported(tokenizer)) else ""
+
+    def write(self, model: Published, out: Path) -> None:
+        """Write the file, with mean pooling unless the folder says otherwise.
+
+        Raises `MissingExtraError` without the package or the converter, and `ArtifactError` if the model cannot be
+        converted.
+        """
+        if lacking := self.missing() or ("" if sources() else f"llama.cpp's converter is not found; {GET}"):
+            raise MissingExtraError(lacking)
+        if reason := self.refusal(model):
+            raise ArtifactError(f"{model.folder} cannot be converted: {reason}")
+        convert(model, out / self.file, self.weights)
+
+    @contextmanager
+    def open(self, model: Published, out: Path, threads: int) -> Iterator[_Reader]:
+        """Start its server on the file."""
+        reader = _Reader(out / self.file, int(model.config["max_position_embeddings"]), threads)
+        try:
+            yield reader
+        finally:
+            reader.close()
+
+    def explain(self, model: Published, text: str) -> str:
+        """Why it gives other token ids for a text than transformers; "" if no known difference applies."""
+        return explain(text, text_settings(model.folder) or TextSettings(False, False))
+
+
+def _tokenizer(path: Path) -> Any:
+    try:
+        return parse_json(read_bytes(path, MAX_FILE)) if path.is_file() else None
+    except ValueError as error:
+        raise ArtifactError(f"cannot read {path}: {error}. Restore the file.") from error
+
+
+def _network(model: Published) -> str:
+    """Why llama.cpp cannot compute this network, or computes it otherwise; "" if it can."""
+    config = model.config
+    key = {"bert": "hidden_act", "distilbert": "activation", "modernbert": "hidden_activation"}[model.family]
+    known = ("gelu", "silu") if model.family == "modernbert" else ("gelu",)
+    if config.get(key, "gelu") not in known:
+        return f"it has the {key} {' and '.join(known)} in this network, not {config[key]!r}"
+    if config.get("position_embedding_type", "absolute") != "absolute":
+        return f"it has absolute positions only, not {config['position_embedding_type']!r}"
+    if model.family == "modernbert":
+        for bias in ("attention_bias", "mlp_bias", "norm_bias"):
+            if config.get(bias):
+                return f"its ModernBERT has no biases, and this one has {bias}"
+        if full_attention_every(layer_types(dict(config))) is None:
+            return "its ModernBERT has full attention in layer 0 and each n-th layer after it, and this one has not"
+    return ""
+
+
+class _Reader:
+    """A server, restarted with more room when a text is longer: its buffers grow with the square of the positions."""
+
+    def __init__(self, file: Path, positions: int, threads: int) -> None:
+        self._file, self._positions, self._threads = file, positions, threads
+        self._start(min(positions, 512))
+
+    def ids(self, text: str) -> list[int]:
+        answer = self._ask("/tokenize", {"content": text, "add_special": True, "parse_special": True})
+        ids: list[int] = answer["tokens"]
+        return ids if len(ids) <= self._positions else [*ids[: self._positions - 1], ids[-1]]
+
+    def run(self, text: str) -> Outputs:
+        ids = self.ids(text)
+        if len(ids) > self._room:
+            self.close()
+            self._start(min(self._positions, 1 << (len(ids) - 1).bit_length()))
+        (answer,) = self._ask("/embeddings", {"content": ids})
+        hidden_TH = np.array(answer["embedding"], np.float32)
+        return {"hidden": hidden_TH, "vector": hidden_TH.mean(0)}
+
+    def close(self) -> None:
+        """End the server."""
+        self._connection.close()
+        del self._server
+
+    def _start(self, room: int) -> None:
+        import xllamacpp
+
+        settings = xllamacpp.CommonParams()
+        settings.model.path = str(self._file)
+        settings.embedding = True
+        settings.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_NONE
+        # Flash attention would round keys and values to half precision.
+        settings.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        settings.n_gpu_layers = 0
+        settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = self._threads
+        settings.n_parallel = 1
+        settings.n_ctx = settings.n_batch = settings.n_ubatch = self._room = room
+        settings.warmup = False
+        settings.verbosity = 0
+        try:
+            self._server = xllamacpp.Server(settings)
+        except RuntimeError as error:
+            raise ArtifactError(f"llama.cpp cannot load {self._file}: {error}") from error
+        host, port = self._server.listening_address.removeprefix("http://").rsplit(":", 1)
+        self._connection = HTTPConnection(host, int(port))
+
+    def _ask(self, path: str, question: dict[str, str | bool | Sequence[int]]) -> Any:
+        self._connection.request("POST", path, json.dumps(question), {"Content-Type": "application/json"})
+        answer = json.loads(self._connection.getresponse().read())
+        if isinstance(answer, dict) and "error" in answer:
+            raise DataError(f"llama.cpp cannot read this text: {answer['error'].get('message')}")
+        return answer

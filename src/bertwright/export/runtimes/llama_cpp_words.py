@@ -1,0 +1,183 @@
+"""WordPiece in llama.cpp: which tokenizers its format can hold, and for which texts it gives other ids than BERT.
+
+Read in src/llama-vocab.cpp and compared code point by code point, with and without lower case and accents, for build
+11549 (October 2026). Before builds of June 2026 (its pull requests 23899 and 24371) every text was lower-cased and lost
+its accents, whatever the vocabulary.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from bertwright.vocab.entries import CONTINUATION, TextSettings
+
+WORD_START = "\u2581"
+"""In its format an entry that starts a word begins with this, and one that continues a word with nothing."""
+LONGEST_WORD = 100
+_FORMS = ("NFC", "Lowercase", "StripAccents")
+
+
+def unsupported(tokenizer: Mapping[str, Any]) -> str:
+    """What llama.cpp's WordPiece cannot do of a `tokenizer.json`, in words that follow "its tokenizer"; "" if it can
+    do all."""
+    model = tokenizer.get("model") or {}
+    if model.get("type") != "WordPiece":
+        return f"is {model.get('type') or 'of no known kind'}, not WordPiece"
+    if model.get("continuing_subword_prefix", CONTINUATION) != CONTINUATION:
+        return f"marks continuations with {model['continuing_subword_prefix']!r} instead of {CONTINUATION!r}"
+    for part in _parts(tokenizer.get("normalizer")):
+        if part.get("type") == "BertNormalizer":
+            for setting in ("clean_text", "handle_chinese_chars"):
+                if not part.get(setting, True):
+                    return f"has {setting} = false, and llama.cpp always does that"
+        elif part.get("type") not in _FORMS:
+            return f"has the normalization {part.get('type')}, which llama.cpp does not know"
+    splitter = (tokenizer.get("pre_tokenizer") or {}).get("type")
+    if splitter != "BertPreTokenizer":
+        return f"splits texts by {splitter}, not as BERT does"
+    forms = Counter(map(_stored, model.get("vocab", {})))
+    for form, count in forms.items():
+        # Two entries of one form, or an empty one, stop the whole process when llama.cpp loads the file.
+        if count > 1 or form in ("", WORD_START):
+            return f"has an entry that is stored as {form!r}, which llama.cpp takes for another one"
+    return ""
+
+
+def explain(text: str, settings: TextSettings) -> str:
+    """Why llama.cpp gives other ids for this text than a tokenizer with these settings, each reason with the shortest
+    piece of the text that shows it; "" if no known difference applies."""
+    found = ((difference, next(difference.pieces(text, settings), "")) for difference in DIFFERENCES)
+    return " ".join(f"{difference.reason}: {piece!r}." for difference, piece in found if piece)
+
+
+def _parts(normalizer: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(normalizer, dict) and normalizer.get("type") == "Sequence":
+        for part in normalizer.get("normalizers") or []:
+            yield from _parts(part)
+    elif isinstance(normalizer, dict):
+        yield normalizer
+
+
+def _stored(entry: str) -> str:
+    return entry[len(CONTINUATION) :] if entry.startswith(CONTINUATION) else WORD_START + entry
+
+
+def _words(text: str) -> list[str]:
+    from tokenizers.pre_tokenizers import BertPreTokenizer  # here, because recipes are checked without it
+
+    return [word for word, _ in BertPreTokenizer().pre_tokenize_str(text)]
+
+
+def _long(text: str, settings: TextSettings) -> Iterator[str]:
+    return (word for word in _words(text) if len(word) > LONGEST_WORD)
+
+
+def _composed(text: str, settings: TextSettings) -> Iterator[str]:
+    # Without accents both take letters apart.
+    if not settings.strip_accents:
+        yield from (word for word in text.split() if not unicodedata.is_normalized("NFC", word))
+
+
+def _spaces(text: str, settings: TextSettings) -> Iterator[str]:
+    return (character for character in text if character in "\v\f\x85")
+
+
+def _marks(text: str, settings: TextSettings) -> Iterator[str]:
+    if settings.strip_accents:
+        yield from (character for character in text if unicodedata.category(character) in ("Mc", "Me"))
+
+
+def _decomposed(text: str, settings: TextSettings) -> Iterator[str]:
+    if settings.strip_accents:
+        for character in text:
+            kept = [part for part in unicodedata.normalize("NFD", character) if unicodedata.category(part) != "Mn"]
+            if len(kept) > 1:
+                yield character
+
+
+def _dotted(text: str, settings: TextSettings) -> Iterator[str]:
+    if settings.lower_case and not settings.strip_accents:
+        yield from (character for character in text if len(character.lower()) > 1)
+
+
+def _starts(text: str, settings: TextSettings) -> Iterator[str]:
+    return (word for word in _words(text) if WORD_START in word)
+
+
+def _newer(text: str, settings: TextSettings) -> Iterator[str]:
+    for character in dict.fromkeys(text):
+        if ord(character) > 127:
+            category, alone = unicodedata.category(character), len(_words(f"a{character}b")) == 3
+            # As old as they are, the tables of tokenizers do not have the first, and have the last as punctuation.
+            if (
+                (category[0] == "P" and not alone)
+                or category == "Cn"
+                or ord(character) in _FORMAT
+                or character == "\u166d"
+            ):
+                yield character
+
+
+_FORMAT = frozenset({0x890, 0x891, 0x8E2, 0x110CD, *range(0x13430, 0x13440)})
+"""Format characters that tokenizers keeps, because its tables are older, and llama.cpp removes."""
+
+
+class Difference(NamedTuple):
+    """A kind of text that llama.cpp tokenizes otherwise."""
+
+    example: str
+    """The shortest text that shows it."""
+    settings: TextSettings
+    """Of a tokenizer that shows it."""
+    reason: str
+    pieces: Callable[[str, TextSettings], Iterator[str]]
+    """All pieces of a text that show it for a tokenizer with these settings."""
+
+
+_CASED, _LOWER, _STRIPPED = TextSettings(False, False), TextSettings(True, False), TextSettings(True, True)
+DIFFERENCES: Sequence[Difference] = (
+    Difference(
+        "a" * (LONGEST_WORD + 1),
+        _CASED,
+        f"A word of more than {LONGEST_WORD} characters is [UNK] for BERT, but llama.cpp takes it apart",
+        _long,
+    ),
+    Difference(
+        "e\u0301",
+        _CASED,
+        "llama.cpp does not compose letters and their accents, so texts must be in NFC",
+        _composed,
+    ),
+    Difference("a\vb", _CASED, "BERT removes this control character, which is a space for llama.cpp", _spaces),
+    Difference(
+        "a\u2581b",
+        _CASED,
+        "llama.cpp's format marks the start of a word with this character, so it finds one inside the word",
+        _starts,
+    ),
+    Difference(
+        "a\u2e55b",
+        _CASED,
+        "llama.cpp and the library tokenizers have different versions of Unicode, and so split or remove this "
+        "character differently",
+        _newer,
+    ),
+    Difference(
+        "İ", _LOWER, "BERT's lower case of this letter has two characters, of which llama.cpp has the first", _dotted
+    ),
+    Difference(
+        "का",
+        _STRIPPED,
+        "Where accents are stripped, llama.cpp strips the vowel signs of Indic scripts, too, which BERT keeps",
+        _marks,
+    ),
+    Difference(
+        "각",
+        _STRIPPED,
+        "Where accents are stripped, letters are decomposed, and llama.cpp keeps the first part only",
+        _decomposed,
+    ),
+)
