@@ -26,6 +26,7 @@ ORT_PACKAGES := $(ORT)/.packages
 ORT_EXTENSION := $(ORT)/.extension
 
 LLAMA_CPP := $(VENV)/llama.cpp
+NODE_PACKAGES := tools/node/node_modules/.packages
 
 DEEPSPEED := .venv-deepspeed
 DEEPSPEED_PACKAGES := $(DEEPSPEED)/.packages
@@ -33,9 +34,9 @@ DEEPSPEED_PACKAGES := $(DEEPSPEED)/.packages
 TRANSFORMERS4 := .venv-transformers4
 TRANSFORMERS4_PACKAGES := $(TRANSFORMERS4)/.packages
 
-.PHONY: setup demo test test-fast test-all test-gpu ort-env test-ort test-deepspeed test-transformers4 check format package
+.PHONY: setup programs demo test test-fast test-all test-gpu ort-env test-ort test-deepspeed test-transformers4 check format package
 
-setup: $(TOOLS)
+setup: programs
 
 # torch comes first and alone: pip then takes a CPU wheel where one is offered to it (PIP_FIND_LINKS, find-links,
 # an extra index) and the index's own build where none is, and no later step replaces it.
@@ -51,20 +52,32 @@ $(TOOLS): $(PACKAGE)
 	$(INSTALL) --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
+# Without the scripts of the packages, one of which downloads libraries for GPUs. Half of what is installed are the
+# libraries of other systems.
+$(NODE_PACKAGES): tools/node/package-lock.json
+	cd tools/node && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	cd $(@D)/onnxruntime-node/bin/napi-v* && \
+	find . -mindepth 2 -maxdepth 2 ! -path "./$$(node -p 'process.platform + "/" + process.arch')" -exec rm -r {} +
+	touch $@
+
+# What tests of other programs need that pip does not install.
+programs: $(TOOLS)
+	$(MAKE) $(LLAMA_CPP) || echo "the tests of llama.cpp are skipped: its converter cannot be downloaded here, as said above"
+	$(MAKE) $(NODE_PACKAGES) || echo "the tests of transformers.js are skipped: npm cannot install it here, as said above"
+
 demo: $(PACKAGE)
 	$(BIN)/bertwright run recipes/demo.toml --out runs/demo
 
 # Files go to the processes in their order: by number of tests, the files with few but slow ones would come last, and
 # the other processes would wait for one.
-test: $(TOOLS)
-	$(MAKE) $(LLAMA_CPP) || echo "the tests of llama.cpp are skipped: its converter cannot be downloaded here, as said above"
+test: programs
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder -m "not slow and not gpu" $(TESTS)
 
 # No process of its own is started by these, so two of pytest keep two cores busy.
 test-fast: $(TOOLS)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not gpu and not heavy" tests/rules tests/fidelity tests/unit
 
-test-all: $(TOOLS)
+test-all: programs
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder -m "not gpu" $(TESTS)
 	if command -v $(ORT_PYTHON) > /dev/null; then $(MAKE) test-ort; else echo "test-ort is skipped: it needs $(ORT_PYTHON)"; fi
 	if $(MAKE) $(DEEPSPEED_PACKAGES); then $(MAKE) test-deepspeed; else echo "test-deepspeed is skipped: DeepSpeed cannot be installed here, as said above"; fi

@@ -10,9 +10,11 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import BufferedReader, FileIO
 from pathlib import Path
+from select import select
 from tempfile import TemporaryFile
-from typing import Any
+from typing import Any, cast
 
 from bertwright.core.errors import DataError
 from bertwright.core.signals import check_stop
@@ -74,11 +76,14 @@ def run_child(
 
 
 @contextmanager
-def answering_child(command: Sequence[str], name: str) -> Iterator[Callable[[bytes], bytes]]:
+def answering_child(
+    command: Sequence[str], name: str, seconds: float | None = None
+) -> Iterator[Callable[[bytes], bytes]]:
     """Yield a function that sends a line to the program and returns the line with which it answers; after the block the
     program has been killed.
 
-    Messages call it `name`. The function raises `DataError`, with the last line of its standard error, if it has ended.
+    Messages call it `name`. The function raises `DataError` if the program has ended, with the last line of its
+    standard error, or if it has not begun to answer after `seconds`.
     """
     # A file instead of a pipe, which nobody reads before the end: a full one would stop the program.
     with (
@@ -87,14 +92,17 @@ def answering_child(command: Sequence[str], name: str) -> Iterator[Callable[[byt
         subprocess_group(
             command, 0, name=name, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, bufsize=0
         ) as process,
+        BufferedReader(cast(FileIO, process.stdout)) as answers,  # a line may be megabytes long
     ):
 
         def ask(line: bytes) -> bytes:
-            assert process.stdin and process.stdout
+            assert process.stdin
             check_stop()
             with suppress(BrokenPipeError):
                 process.stdin.write(line + b"\n")
-            if answer := process.stdout.readline():
+            if not select([answers], [], [], seconds)[0]:
+                raise DataError(f"{name} has not answered for {seconds:g} seconds")
+            if answer := answers.readline():
                 return answer
             with suppress(subprocess.TimeoutExpired):  # it closed its output, but still runs
                 process.wait(PATIENCE)

@@ -1,6 +1,7 @@
 """Why a child process failed, and children that answer line by line."""
 
 import os
+import signal
 import sys
 
 import pytest
@@ -8,6 +9,7 @@ from tests.rows import each_row
 
 from bertwright.core.child_process import answering_child, why_failed
 from bertwright.core.errors import DataError
+from bertwright.core.signals import PROGRAMS
 
 
 @each_row(
@@ -55,3 +57,18 @@ def test_a_child_that_answers_ends_with_its_block() -> None:
         os.kill(int(process), 0)
     with pytest.raises(ProcessLookupError):
         os.kill(int(process), 0)
+
+
+def test_a_child_that_is_silent_ends_too() -> None:
+    with answering_child([sys.executable, "-c", "import time; time.sleep(600)"], "child", 0.1) as ask:
+        (process,) = PROGRAMS
+        with pytest.raises(DataError, match=r"child has not answered for 0\.1 seconds"):
+            ask(b"1")
+    assert process.returncode == -signal.SIGKILL
+
+
+def test_an_answer_may_be_long() -> None:
+    code = "print('x' * 5_000_000, flush=True); print(input())"
+    with answering_child([sys.executable, "-c", code], "child") as ask:
+        assert len(ask(b"2")) == 5_000_001
+        assert ask(b"") == b"2\n"

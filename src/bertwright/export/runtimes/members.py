@@ -10,6 +10,7 @@ from bertwright.export.runtimes.onnx_runtime import ONNX, ONNX_FP16, ONNX_INT8
 from bertwright.export.runtimes.runtime import Runtime
 from bertwright.export.runtimes.sentence_transformers import SentenceTransformers
 from bertwright.export.runtimes.static import Static
+from bertwright.export.runtimes.transformers_js import TRANSFORMERS_JS, TRANSFORMERS_JS_FP16, TRANSFORMERS_JS_INT8
 
 RUNTIMES: tuple[Runtime, ...] = (
     Transformers(),
@@ -17,6 +18,9 @@ RUNTIMES: tuple[Runtime, ...] = (
     ONNX,
     ONNX_FP16,
     ONNX_INT8,
+    TRANSFORMERS_JS,
+    TRANSFORMERS_JS_FP16,
+    TRANSFORMERS_JS_INT8,
     CTranslate2(),
     CTranslate2("int8"),
     LlamaCpp(),
