@@ -9,6 +9,7 @@ from bertwright.export.runtimes.llama_cpp import LlamaCpp
 from bertwright.export.runtimes.onnx_runtime import ONNX, ONNX_FP16, ONNX_INT8
 from bertwright.export.runtimes.runtime import Runtime
 from bertwright.export.runtimes.sentence_transformers import SentenceTransformers
+from bertwright.export.runtimes.spacy import Spacy
 from bertwright.export.runtimes.static import Static
 from bertwright.export.runtimes.transformers_js import TRANSFORMERS_JS, TRANSFORMERS_JS_FP16, TRANSFORMERS_JS_INT8
 
@@ -27,6 +28,7 @@ RUNTIMES: tuple[Runtime, ...] = (
     LlamaCpp("f16"),
     LlamaCpp("q8_0"),
     Static(),
+    Spacy(),
 )
 
 
