@@ -18,6 +18,8 @@ from transformers.activations import GELUActivation
 
 from bertwright.core.errors import ArtifactError, DataError, MissingExtraError
 from bertwright.core.files import read_json, write_json
+from bertwright.export.certify.run import _Answers, _Comparing
+from bertwright.export.certify.shapes import Row
 from bertwright.export.folder import write_hf_folder
 from bertwright.export.runtimes import llama_cpp as module
 from bertwright.export.runtimes import llama_cpp_converter as converter
@@ -152,6 +154,26 @@ def test_the_page_runs(
     assert capsys.readouterr().out == "32\n"
     vector_H = opened.reader.run("The mill by the river.")["vector"]
     np.testing.assert_allclose(values["mill"], vector_H / np.linalg.norm(vector_H), atol=2e-3)
+
+
+def test_a_certificate_names_the_reason(tmp_path: Path) -> None:
+    """Of lines that are all hard, without the numbers."""
+    row: Row = {"runtime": "gguf", "title": "llama.cpp", "version": "", "status": "agrees", "why": ""}
+    model = publish(tmp_path / "hf", "bert")
+    comparing = object.__new__(_Comparing)
+    comparing.model, comparing.texts, comparing.others = model, ["e\u0301"], ["a\vb", "Duna"]
+    comparing.ids, comparing.entries = [[2, 5, 3], [2, 5, 6, 3], [2, 5, 3]], []
+    given = _Answers({"ids": [[2, 1, 3], [2, 5, 7, 3], [2, 5, 3]]}, {})
+    row = comparing._with_ids(row, given)
+    assert row["why"] == "2 of 3 lines get other ids, all for known reasons"
+    assert [str(example["reason"]).rpartition(": ")[2] for example in row["examples"]] == [
+        repr("e\u0301") + ".",
+        "'\\x0b'.",
+    ]
+    given.facts["ids"][2] = [2, 4, 3]
+    row = comparing._with_ids(row, given)
+    assert row["why"] == "3 of 3 lines get other ids, 1 of them for no known reason"
+    assert [example["text"] for example in row["examples"]] == ["Duna"]
 
 
 def test_a_text_that_is_no_unicode_is_an_error(opened: Opened) -> None:

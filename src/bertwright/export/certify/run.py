@@ -27,7 +27,7 @@ from bertwright.export.certify.lines import Lines, with_mask
 from bertwright.export.certify.measure import Job, load_answers
 from bertwright.export.certify.shapes import Certificate, Difference, Row, Status
 from bertwright.export.runtimes.members import RUNTIMES, runtime_named
-from bertwright.export.runtimes.runtime import Published, Runtime, installed
+from bertwright.export.runtimes.runtime import Explains, Published, Runtime, installed
 from bertwright.model.pretrained_config import weight_files
 from bertwright.model.text_encoder import load_tokenizer
 from bertwright.vocab.entries import CLS, SEP
@@ -152,8 +152,15 @@ class _Comparing:
         row = {**row, "lines": len(texts), "other_ids": len(differing)}
         if not differing:
             return row
-        why = f"{len(differing):,} of {len(texts):,} lines get other ids"
-        examples = examples_of(differing, texts, self.ids, given, self.entries)
+        runtime, why = runtime_named(row["runtime"]), f"{len(differing):,} of {len(texts):,} lines get other ids"
+        unknown = differing
+        if isinstance(runtime, Explains):
+            unknown = [number for number in differing if not runtime.explain(self.model, texts[number])]
+            why += f", {len(unknown):,} of them for no known reason" if unknown else ", all for known reasons"
+        examples = examples_of(unknown or differing, texts, self.ids, given, self.entries)
+        if not unknown and isinstance(runtime, Explains):
+            for example in examples:
+                example["reason"] = runtime.explain(self.model, example["text"])
         return {**row, "status": "differs", "why": why, "examples": examples}
 
     def _compared(self, row: Row, runtime: Runtime, answers: _Answers) -> Row:

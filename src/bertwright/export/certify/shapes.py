@@ -33,6 +33,8 @@ class Example(TypedDict):
     expected: list[Text]
     """The tokens from the first that differs."""
     given: list[Text]
+    reason: NotRequired[Text]
+    """Why, where that is known."""
 
 
 class Row(TypedDict):

@@ -36,7 +36,9 @@ def explanations(certificate: Certificate) -> Iterator[str]:
         if row["why"]:
             yield f"{row['title']}: {row['why']}"
         for example in row.get("examples", []):
-            yield f"{example['text']!r}: {' '.join(example['given'])} instead of {' '.join(example['expected'])}"
+            tokens = f"{' '.join(example['given'])} instead of {' '.join(example['expected'])}"
+            reason = f". {example['reason']}" if example.get("reason") else ""
+            yield f"{example['text']!r}: {tokens}{reason}"
 
 
 def certificate_section(certificate: Certificate) -> list[Content]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,6 +151,15 @@ class Runtime(Protocol):
 
     def open(self, model: Published, out: Path, threads: int) -> AbstractContextManager[Reader]:
         """Open what was written to `out`, or the published folder, for use by `threads` threads."""
+        ...
+
+
+@runtime_checkable
+class Explains(Protocol):
+    """A runtime with a tokenizer of its own, of which it is known for which texts it gives other ids."""
+
+    def explain(self, model: Published, text: str) -> str:
+        """Why it gives other ids for this text, with the piece of it that does; "" if that is not known."""
         ...
 
 
