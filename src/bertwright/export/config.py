@@ -16,7 +16,9 @@ VERSION = 9
 """Incremented when the code of the stage changes its result."""
 
 
-Format = Literal["onnx", "onnx-fp16", "onnx-int8", "openvino", "gguf", "ctranslate2", "static", "spacy"]
+Format = Literal[
+    "onnx", "onnx-fp16", "onnx-int8", "openvino", "gguf", "ctranslate2", "ctranslate2-int8", "static", "spacy"
+]
 """The runtimes that files are written for."""
 
 

@@ -63,7 +63,7 @@ def test_the_table_reads_the_ids_of_the_model_and_averages_its_rows(
     with RUNTIME.open(model, out, 1) as reader:
         for line, vector in zip(LINES, vectors, strict=True):
             assert reader.ids(line) == tokenizer(line, truncation=True, max_length=64)["input_ids"]
-            found = reader.run(line)["vector"]
+            found = reader.run(line)["own"]
             assert (found.shape, found.dtype) == ((32,), np.float32)
             whole = tokenizer(line, add_special_tokens=False)["input_ids"]
             np.testing.assert_allclose(found, expected(out, whole), atol=1e-5)
@@ -113,7 +113,7 @@ def test_model2vec_itself_distils_the_same_table(family: str, tmp_path: Path) ->
     out = write(model, tmp_path / f"{family}-static")
     own = distill(str(model.folder), quantize_to="float32", device="cpu").encode(list(TEXTS))
     with RUNTIME.open(model, out, 1) as reader:
-        found = np.stack([reader.run(text)["vector"] for text in TEXTS])
+        found = np.stack([reader.run(text)["own"] for text in TEXTS])
     np.testing.assert_allclose(found, own, atol=1e-4)
 
 
@@ -130,7 +130,7 @@ def test_a_table_of_our_own_export_has_the_ids_of_its_model(trained: Callable[..
         for text in (*TEXTS, decomposed):
             flat, _ = encoder.tokenizer.encode_texts([text])
             assert reader.ids(text)[1:-1] == flat.tolist()[:62]
-        assert reader.run(decomposed)["vector"].tolist() == reader.run("Árvíztűrő")["vector"].tolist()
+        assert reader.run(decomposed)["own"].tolist() == reader.run("Árvíztűrő")["own"].tolist()
 
 
 def test_entries_that_no_text_has_keep_their_ids_and_have_no_part_in_the_table(tmp_path: Path) -> None:

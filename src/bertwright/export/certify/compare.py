@@ -93,8 +93,9 @@ def _same_order(expected_N: NDArray[Any], given_N: NDArray[Any]) -> float:
 
 def vectors(outputs: Mapping[str, Sequence[Floats]]) -> Floats | None:
     """The vectors [N, H] of the texts; None if the runtime gives neither these nor hidden states."""
-    if "vector" in outputs:
-        return np.stack([np.asarray(vector, np.float32) for vector in outputs["vector"]])
+    for name in ("own", "vector"):
+        if name in outputs:
+            return np.stack([np.asarray(vector, np.float32) for vector in outputs[name]])
     if "hidden" in outputs:
         return np.stack([hidden.mean(0) for hidden in outputs["hidden"]])
     return None

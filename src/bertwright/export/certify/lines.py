@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,7 @@ from bertwright.vocab.entries import CONTINUATION, MASK, SPECIALS
 LINES = 1000
 """Lines that outputs are compared on; the ids of all lines are."""
 _MOST_BYTES = 1 << 28
+_MASK_WITHIN = 40
 NASTY = (
     "Árvíztűrő tükörfúrógép, ÁRVÍZTŰRŐ TÜKÖRFÚRÓGÉP.",
     "A\u0301rvi\u0301ztu\u030bro\u030b tu\u0308ko\u0308rfu\u0301ro\u0301ge\u0301p.",  # the same, decomposed
@@ -117,12 +117,17 @@ def heldout_lines(corpus: Artifact, share: float) -> Lines | None:
 
 
 def with_mask(text: str) -> str:
-    """The text with its middle word replaced by [MASK]; of a long one the last that begins within 40 characters, so
-    that cutting never loses it."""
-    words = text.replace(MASK, " ").split(" ")
-    begins = accumulate((len(word) + 1 for word in words), initial=0)
-    middle = min(len(words) // 2, sum(begin <= 40 for begin in begins) - 1)
-    return " ".join([*words[:middle], MASK, *words[middle + 1 :]])
+    """The text with one of its words, or of its characters if it has no spaces, replaced by [MASK]: the middle one, but
+    among the first 40 characters, so that cutting a long text never loses it."""
+    text = text.replace(MASK, " ")
+    words = text.split(" ")
+    middle = len(words) // 2
+    while middle and len(" ".join(words[:middle])) > _MASK_WITHIN:
+        middle -= 1
+    if middle:
+        return " ".join([*words[:middle], MASK, *words[middle + 1 :]])
+    place = min(len(text) // 2, _MASK_WITHIN)
+    return f"{text[:place]}{MASK}{text[place + 1 :]}"
 
 
 def _draw(count: int) -> list[int]:

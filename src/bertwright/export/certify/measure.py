@@ -1,4 +1,4 @@
-"""Opens a published model in one runtime and answers all lines: the child process of a certificate.
+"""Opens a published model in one runtime and answers all lines, or writes its files: the child of a certificate.
 
 A process for each runtime, because they bring libraries that do not bear each other, a fault of one must not end the
 others, and memory is that of a process.
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from bertwright.core.errors import BertwrightError, DataError
-from bertwright.core.files import write_json
+from bertwright.core.files import make_folder, write_json
 from bertwright.export.runtimes.members import runtime_named
 from bertwright.export.runtimes.runtime import Outputs, Published, Reader
 
@@ -38,12 +38,12 @@ class Job:
     folder: str
     """The published folder."""
     written: str
-    """The folder of the runtime's own files."""
-    out: str
-    """The folder for the answers."""
-    texts: Sequence[str]
+    """The folder of the runtime's own files; "" if it reads the published folder."""
+    out: str = ""
+    """The folder for the answers; "" to write the runtime's own files instead."""
+    texts: Sequence[str] = ()
     """Texts to answer."""
-    others: Sequence[str]
+    others: Sequence[str] = ()
     """Texts of which only the ids are wanted."""
 
     def to_json(self) -> str:
@@ -52,10 +52,13 @@ class Job:
 
 
 def main() -> int:
-    """Answer the job on standard input; progress goes to standard output as one count a line."""
+    """Do the job on standard input; progress goes to standard output as one count a line."""
     job = Job(**json.loads(sys.stdin.read()))
     try:
-        _answer(job)
+        if job.out:
+            _answer(job)
+        else:
+            runtime_named(job.runtime).write(Published(Path(job.folder)), make_folder(Path(job.written)))
     except BertwrightError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code

@@ -107,7 +107,7 @@ class _Comparing:
             row = self._compared(self._with_ids(self._new_row(runtime, answers, "agrees"), answers), runtime, answers)
         except (BertwrightError, OSError) as error:
             row = {**self._new_row(runtime, None, "failed"), "why": str(error)}
-        self.log.say(f"certify: {row['title']} {row['version']}: {row['status']}{row['why'] and ', '}{row['why']}")
+        self.log.say(f"certify: {row['title']} {row['version']}: {row['status']}")
         return row
 
     def _answers(self, runtime: Runtime) -> _Answers:
@@ -134,7 +134,9 @@ class _Comparing:
             return published
         path = self.scratch / "written" / writer.name
         if not path.exists():
-            writer.write(self.model, make_folder(path))
+            if missing := writer.missing():
+                raise DataError(f"it reads what {writer.title} writes: {missing}")
+            _run_child(Job(writer.name, str(self.model.folder), str(path)), writer.title)
         return path
 
     def _new_row(self, runtime: Runtime, answers: _Answers | None, status: Status) -> Row:
@@ -169,12 +171,10 @@ class _Comparing:
         other = set(differing_ids(own.facts["ids"], their.facts["ids"]))
         same = [number for number in range(len(self.texts)) if number not in other]
         names = [name for name in their.outputs if name in own.outputs]
-        if not names:
+        if not names and "own" not in their.outputs:
             raise DataError(f"it gives {', '.join(their.outputs)}, the reference {', '.join(own.outputs)}")
-        here, there = ({name: [of.outputs[name][i] for i in same] for name in names} for of in (own, their))
-        # A table of words has a space of its own, where only neighbourhoods can be compared.
-        own_space = runtime.rounds and same and here[names[0]][0].shape[-1] != there[names[0]][0].shape[-1]
-        outputs = {name: difference(here[name], there[name]) for name in names} if same and not own_space else {}
+        here, there = ({name: [each[i] for i in same] for name, each in of.outputs.items()} for of in (own, their))
+        outputs = {name: difference(here[name], there[name]) for name in names} if same else {}
         first = same_first(self.model.head, here, there) if same else None
         row = {**row, "outputs": {**outputs}, "compared": len(same), "same_first": first}
         if faults := [*_faults(runtime, outputs, first)]:
@@ -203,7 +203,7 @@ def _own_ids(tokenizer: Tokenizer, texts: Sequence[str], positions: int) -> list
     return ids
 
 
-def _run_child(job: Job, name: str, show: Callable[[int], None]) -> None:
+def _run_child(job: Job, name: str, show: Callable[[int], None] = lambda done: None) -> None:
     """Run `measure` to its end; `DataError` with the reason if it fails."""
     command = [sys.executable, "-m", "bertwright.export.certify.measure"]
     # A file instead of a pipe, which nobody reads before the end: a full one would stop the child.

@@ -36,10 +36,10 @@ HEADS: Mapping[str, Head] = {
 }
 """The ends of the names of transformers' classes."""
 
-Output = Literal["hidden", "vector", "logits"]
+Output = Literal["hidden", "vector", "own", "logits"]
 """What a runtime computes of a text: the hidden states [T, H] of the last layer, their mean [H] over all tokens of the
-text including [CLS] and [SEP], or the logits of the head: [V] at the only [MASK] of the text, [C] of the text, [T, C]
-of its tokens, [T, 2] of the ends of answers, [1] of a choice."""
+text including [CLS] and [SEP], a vector in a space of the runtime's own, or the logits of the head: [V] at the only
+[MASK] of the text, [C] of the text, [T, C] of its tokens, [T, 2] of the ends of answers, [1] of a choice."""
 Outputs = Mapping[Output, NDArray[np.float32]]
 
 

@@ -131,8 +131,8 @@ class _Table:
         return [first, *found[: self.positions - 2], last]
 
     def run(self, text: str) -> Outputs:
-        """As `Reader.run`: "vector" [D], of length 1."""
-        return {"vector": self.table.encode(text)}
+        """As `Reader.run`: "own" [D], of length 1."""
+        return {"own": self.table.encode(text)}
 
 
 def table_of(encoder: Encoder, dimensions: int = DIMENSIONS) -> NDArray[np.float32]:

@@ -1,0 +1,166 @@
+"""A certificate: runtimes that agree, and each way in which one does not, on folders of real networks."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from bertwright.core.errors import DataError, MissingExtraError, RecipeError
+from bertwright.core.files import make_folder
+from bertwright.export.certify.compare import difference, differing_ids, same_first
+from bertwright.export.certify.lines import LINES, NASTY, Lines, read_lines, vocabulary_lines, with_mask
+from bertwright.export.certify.run import certify
+from bertwright.export.certify.shapes import SHAPE, Certificate, Row
+from bertwright.export.certify.table import HEAD, cells, certificate_section, explanations
+from bertwright.export.config import Format
+from bertwright.export.folder import write_hf_folder
+from bertwright.export.runtimes.members import RUNTIMES, runtime_named
+from bertwright.export.runtimes.runtime import Published
+from bertwright.model.saved import load_network
+from bertwright.page.markup import markdown
+
+TEXTS = ("Az árvíztűrő tükörfúrógép Győrben készült.", "The river flows through the old town.")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, trained: Callable[..., Any]) -> Path:
+    """A published BERT with a next-sentence head."""
+    made = trained()
+    hf = make_folder(tmp_path / "published" / "hf")
+    write_hf_folder(hf, load_network(made.train.path / "model"), made.vocab)
+    return hf
+
+
+def rows_of(certificate: Certificate) -> dict[str, Row]:
+    return {row["runtime"]: row for row in certificate["rows"]}
+
+
+def test_runtimes_that_agree(folder: Path) -> None:
+    names = [name for name in ("sentence-transformers", "onnx") if not runtime_named(name).missing()]
+    if not names:
+        pytest.skip("neither sentence-transformers nor ONNX Runtime is installed")
+    certificate = certify(folder, Lines("these", TEXTS), names)
+    assert SHAPE.validate_python(json.loads(json.dumps(certificate))) == certificate
+    rows = rows_of(certificate)
+    assert list(rows) == ["transformers", *names]
+    for name in names:
+        row = rows[name]
+        assert (row["status"], row["why"]) == ("agrees", ""), row
+        assert row["lines"] == row["compared"] == len(NASTY) + len(TEXTS) and row["other_ids"] == 0
+        assert all(each["largest"] <= 1e-5 and each["cosine"] > 0.99999 for each in row["outputs"].values())
+        assert row["same_first"] == 1 and row["milliseconds"] > 0
+    assert rows["transformers"]["status"] == "reference" and not rows["transformers"]["other_ids"]
+    table = markdown(certificate_section(certificate))
+    assert "transformers" in table and not list(explanations(certificate))
+    assert all(len(cells(row)) == len(HEAD) for row in certificate["rows"])
+
+
+def test_each_way_in_which_a_runtime_answers_otherwise(folder: Path) -> None:
+    names = ("sentence-transformers", "onnx", "static")
+    if missing := [why for name in names if (why := runtime_named(name).missing())]:
+        pytest.skip(missing[0])
+    # A model cut to 20 tokens, a network of other weights, and a file that is no model.
+    settings = folder / "sentence_bert_config.json"
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | {"max_seq_length": 20}))
+    runtime_named("onnx").write(Published(folder), make_folder(folder / "onnx"))
+    _change_weights(folder)
+    (folder / "static").mkdir()
+    (folder / "static/model.safetensors").write_bytes(b"no model")
+    certificate = certify(folder, Lines("these", TEXTS), names)
+    cut, other, none = (rows_of(certificate)[name] for name in names)
+    assert cut["status"] == "differs" and 0 < cut["other_ids"] < cut["lines"]
+    assert cut["compared"] == cut["lines"] - cut["other_ids"], "texts that are read alike are still compared"
+    assert all(each["largest"] <= 1e-5 for each in cut["outputs"].values())
+    example = cut["examples"][0]
+    assert example["given"] == ["[SEP]"] and example["expected"][0] != "[SEP]"
+    assert other["status"] == "differs" and "differ by" in other["why"] and other["other_ids"] == 0
+    assert none["status"] == "failed" and none["why"] and "outputs" not in none
+    notes = "\n".join(explanations(certificate))
+    assert repr(example["text"]) in notes and none["why"] in notes and other["why"] in notes
+
+
+@pytest.mark.parametrize("text", [*NASTY, "", "word", "漢字だけの文", "a" * 300 + " b c d"])
+def test_every_line_has_one_mask_near_its_begin(text: str) -> None:
+    masked = with_mask(text)
+    assert masked.count("[MASK]") == 1 and masked.index("[MASK]") <= 41
+    others = masked.replace("[MASK]", "").replace(" ", "")
+    assert len(others) >= len(text.replace("[MASK]", "").replace(" ", "")) - 300
+
+
+def test_lines_of_a_vocabulary_meet_words_and_their_ends() -> None:
+    lines = vocabulary_lines(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "fa", "kapu", "##ban", "##hoz"])
+    assert lines == vocabulary_lines(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "fa", "kapu", "##ban", "##hoz"])
+    assert len(lines.texts) == LINES and all(5 <= len(line.split()) <= 30 for line in lines.texts)
+    assert {word for line in lines.texts for word in line.split()} == {
+        begin + end for begin in ("fa", "kapu") for end in ("", "ban", "hoz")
+    }
+
+
+def test_a_file_of_lines(tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("first\n\n  \nwith\u2028separator\x85inside\nlast", encoding="utf-8")
+    assert read_lines(tmp_path / "lines.txt").texts == ("first", "with\u2028separator\x85inside", "last")
+    (tmp_path / "empty.txt").write_text(" \n")
+    with pytest.raises(DataError, match="no lines"):
+        read_lines(tmp_path / "empty.txt")
+
+
+def test_differences_are_those_of_numpy() -> None:
+    random = np.random.default_rng(0)
+    expected = [random.normal(size=(n, 4)).astype(np.float32) * 5 for n in (2, 3)]
+    given = [each + random.normal(size=each.shape).astype(np.float32) * 1e-3 for each in expected]
+    flat = [np.concatenate([each.ravel() for each in of]).astype(np.float64) for of in (expected, given)]
+    found, scale = difference(expected, given), np.abs(flat[0]).max()
+    assert found["largest"] == pytest.approx(np.abs(flat[0] - flat[1]).max() / scale)
+    assert found["mean"] == pytest.approx(np.abs(flat[0] - flat[1]).mean() / scale)
+    cosines = [
+        float((a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum())) for a, b in zip(expected, given, strict=True)
+    ]
+    assert found["cosine"] == pytest.approx(np.mean(cosines), rel=1e-6)
+    with pytest.raises(DataError, match="shape"):
+        difference(expected, expected[::-1])
+    assert differing_ids([[1, 2], [3]], [[1, 2], [4]]) == [1]
+
+
+def test_the_same_best_answer_by_head() -> None:
+    rows = [np.array([0.1, 0.9], np.float32), np.array([0.8, 0.3], np.float32)]
+    flipped = [rows[0], rows[1][::-1]]
+    assert same_first("sequence", {"logits": rows}, {"logits": rows}) == 1
+    assert same_first("masked", {"logits": rows}, {"logits": flipped}) == 0.5
+    spans = [np.array([[0.1, 0.9], [0.8, 0.3]], np.float32)]
+    assert same_first("span", {"logits": spans}, {"logits": [spans[0][:, ::-1]]}) == 0
+    assert same_first("token", {"logits": spans}, {"logits": [np.array([[0, 1], [0, 1]], np.float32)]}) == 0.5
+    assert same_first("sequence", {"logits": [np.ones(1, np.float32)]}, {"logits": [np.ones(1, np.float32)]}) is None
+    near = [np.array(v, np.float32) for v in ([1, 0], [1, 0.1], [0, 1], [0.1, 1])]
+    own = [np.array(v, np.float32) for v in ([5, 5, 0], [5, 4, 0], [0, 0, 5], [0, 1, 5])]
+    assert same_first("encoder", {"vector": near}, {"own": own}) == 1
+
+
+def test_a_runtime_that_is_not_installed_is_named_before_any_work(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        type(runtime_named("static")), "missing", lambda _: "model2vec is not installed: pip install it"
+    )
+    with pytest.raises(MissingExtraError, match="model2vec"):
+        certify(folder, Lines("these", TEXTS), ["static"])
+    with pytest.raises(RecipeError, match="no runtime 'abacus'"):
+        certify(folder, Lines("these", TEXTS), ["abacus"])
+
+
+def test_each_format_of_a_recipe_is_written_by_a_runtime_of_that_name() -> None:
+    assert set(get_args(Format)) == {runtime.name for runtime in RUNTIMES if runtime.reads == runtime.name}
+    places = [(runtime.folder, runtime.file) for runtime in RUNTIMES if runtime.reads == runtime.name]
+    assert len(set(places)) == len(places), "two runtimes write the same file"
+    assert all(runtime_named(runtime.reads).reads == runtime.reads for runtime in RUNTIMES if runtime.reads)
+
+
+def _change_weights(published: Path) -> None:
+    from safetensors.numpy import load_file, save_file
+
+    file = published / "model.safetensors"
+    tensors = load_file(file)
+    tensors["bert.embeddings.LayerNorm.weight"] = tensors["bert.embeddings.LayerNorm.weight"] * 1.01
+    save_file(tensors, file, {"format": "pt"})
