@@ -17,7 +17,17 @@ VERSION = 9
 
 
 Format = Literal[
-    "onnx", "onnx-fp16", "onnx-int8", "openvino", "gguf", "ctranslate2", "ctranslate2-int8", "static", "spacy"
+    "onnx",
+    "onnx-fp16",
+    "onnx-int8",
+    "openvino",
+    "ctranslate2",
+    "ctranslate2-int8",
+    "gguf",
+    "gguf-f16",
+    "gguf-q8",
+    "static",
+    "spacy",
 ]
 """The runtimes that files are written for."""
 
