@@ -28,6 +28,10 @@ def copied(finished: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(finished / "export/hf", tmp_path / "copy"))
 
 
+def files_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
 def verified(call: Call, path: Path) -> dict[str, Any]:
     done = call("inspect", path, "--verify", "--json")
     assert done.code == 0, done.err + done.out
@@ -58,7 +62,7 @@ def test_the_chain_goes_from_the_sources_to_each_exported_file(folder: Path, cop
     assert chain[f"source {source['name']}"] == source["sha256"] and len(source["sha256"]) == 64
     assert chain["vocab"].endswith(" from corpus") and "train, vocab, evaluate, corpus" in chain["export"]
     files = {name: digest for name, digest in chain.items() if name.startswith("export/")}
-    assert files == {f"export/hf/{path.name}": sha256(path) for path in copied.iterdir()}
+    assert files == {f"export/hf/{path.relative_to(copied).as_posix()}": sha256(path) for path in files_in(copied)}
     alone = verified(call, copied)
     assert alone["verified_files"] == len(files) - 1, "all but the file that has the hashes"
     kept = {name: value for name, value in chain.items() if name not in ("examples", "export", *files)}
@@ -95,7 +99,7 @@ def test_stages_made_from_different_ones_that_are_not_there_do_not_fit(folder: P
 
 
 def test_one_bit_in_any_file_of_a_copy_is_found_and_the_file_named(copied: Path, call: Call) -> None:
-    for path in sorted(copied.iterdir()):
+    for path in files_in(copied):
         data = path.read_bytes()
         for number, at in enumerate((0, len(data) // 3, len(data) - 2)):
             flip(path, at, bit=(3 * number + 1) % 8)
