@@ -137,8 +137,9 @@ class Service:
         if asked.method == "PUT":
             self.resources[path] = self._resource(path, asked.body)
             return 201, self.resources[path], {}
-        if path.startswith("codes/") and path.endswith("/versions"):
-            return 200, {"value": []}, {}
+        if path.startswith(("codes/", "models/")) and path.endswith("/versions"):
+            there = [each for key, each in self.resources.items() if key.startswith(f"{path}/")]
+            return 200, {"value": there[::-1] if path.startswith("models/") else []}, {}
         return (200, self.resources[path], {}) if path in self.resources else self._missing(path)
 
     def _own_datastore(self) -> dict[str, Any]:
@@ -159,6 +160,8 @@ class Service:
             studio = f"https://ml.azure.example/runs/{name}?wsid={WORKSPACE}"
             services = {"Studio": {"jobServiceType": "Studio", "endpoint": studio}}
             given = {**given, "status": "NotStarted", "services": services}
+        if path.startswith("models/"):
+            given = {**given, "flavors": {}}
         if path.startswith("computes/"):
             given = {**given, "provisioningState": "Succeeded"}
         return {**body, "id": f"{WORKSPACE}/{path}", "name": path.rpartition("/")[2], "properties": given}

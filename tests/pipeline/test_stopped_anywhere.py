@@ -66,6 +66,7 @@ VERBS = {
     "plan": Verb("plan {recipe}"),
     "convert": Verb("convert {run} {new} --to hdf5"),
     "inspect": Verb("inspect {run} --verify"),
+    "publish": Verb("publish {run} hf://me/x --dry-run"),
     "inspect a batch": Verb("inspect {run} --batch 3 --json"),
     "recipes": Verb("recipes"),
     "places": Verb("places"),

@@ -43,6 +43,7 @@ MAY_IMPORT = {
     "plan": {"core", "model", "train", "estimate", "forecast_shapes", "recipe"},
     "contradictions": {"core", "corpus", "vocab", "examples", "model", "tasks", "optim", "train", "evaluate"},
     "scale": {"core", "sample", "tasks", "train", "vocab", "check", "estimate", "recipe", "recipe_file"},
+    "publish": {"core", "launch"},
     "launch": {"core", "check", "estimate", "recipe", "recipe_file", "shipped"},
     "pipeline": {
         "core",
@@ -90,6 +91,7 @@ MAY_IMPORT = {
         "pipeline",
         "plan",
         "init",
+        "publish",
         "scale",
         "explain",
         "shipped",

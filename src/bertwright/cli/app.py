@@ -54,6 +54,7 @@ _VERBS = {
     "plan": "plan:plan",
     "certify": "certify:certify",
     "convert": "convert:convert",
+    "publish": "publish:publish",
     "inspect": "inspect:inspect",
     "launch": "launch:launch",
     "launch upload": "launch:upload",

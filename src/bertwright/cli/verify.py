@@ -39,7 +39,7 @@ def check_hashes(path: Path) -> dict[str, Any]:
         read += artifact.verify()
         beside = _NOT_SEALED.get(artifact.manifest["stage"], ())
         unlisted += [str(folder / name) for name in artifact.unlisted_files() if not name.startswith(beside)]
-    return {"verified_files": read, **_chain_of_run(path), **({"unlisted_files": unlisted} if unlisted else {})}
+    return {"verified_files": read, **chain_of_run(path), **({"unlisted_files": unlisted} if unlisted else {})}
 
 
 def _check_published(folder: Path) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def _check_published(folder: Path) -> dict[str, Any]:
     return {"verified_files": read, "chain": chain, **({"unlisted_files": unlisted} if unlisted else {})}
 
 
-def _chain_of_run(run: Path) -> dict[str, Any]:
+def chain_of_run(run: Path) -> dict[str, Any]:
     """The chain of the stages in a run folder, empty if it has none; `ArtifactError` names a link that is broken."""
     found = {name: open_artifact(run / name, name) for name in STAGES if (run / name / MANIFEST).is_file()}
     stages = {name: artifact.manifest for name, artifact in found.items()}

@@ -59,6 +59,11 @@ class Provenance:
     files: Mapping[str, Mapping[str, Any]]
     """Size and SHA-256 of each file besides this one."""
 
+    def own_entry(self) -> dict[str, Any]:
+        """Size and SHA-256 of this file itself."""
+        path = self.folder / PROVENANCE
+        return {"size": path.stat().st_size, "sha256": sha256(path)}
+
     def verify(self) -> int:
         """Check every file's SHA-256; returns the number of files read. Raises `ArtifactError` naming the file."""
         for name, entry in self.files.items():

@@ -108,6 +108,15 @@ def secret_in(text: str) -> str:
     return next((what for what, shape in _SHAPES.items() if shape.search(text)), "")
 
 
+def secret_by_form(text: str) -> str:
+    """As `secret_in`, but only of secrets that their form tells: a text in which `token = ...` may be prose, and an
+    address may have a query, is not one with a secret."""
+    addresses = _ADDRESS.findall(text)
+    if any(map(has_credentials, addresses)) or any(map(secret_in_query, addresses)) or _WITHOUT_SCHEME.search(text):
+        return "an address with a password or a token"
+    return next((what for what, shape in _SHAPES.items() if shape.search(text)), "")
+
+
 def secrets_in_words(words: Sequence[str]) -> dict[int, str]:
     """As `secret_in`, of each word of a command by its position, also where the words before it show what it is."""
     found = {position: what for position, word in enumerate(words) if (what := secret_in(word))}
