@@ -13,6 +13,7 @@ from bertwright.model.config import read_network_config
 from bertwright.model.distilbert.config import SIZES as DISTILBERT_SIZES
 from bertwright.model.distilbert.config import DistilBertModelConfig
 from bertwright.model.distilbert.network import DistilBertConfig
+from bertwright.model.interop import modern as modern_interop
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.modern.config import SIZES, ModernModelConfig
 from bertwright.model.modern.network import ModernConfig
@@ -153,7 +154,8 @@ def test_transformers_own_files_are_read_and_ours_by_transformers(tmp_path: Path
             assert section(config=written(tmp_path, values)).resolve(300) == network
         stock = type(theirs)().to_dict()
         changed = {key for key, value in theirs.to_dict().items() if stock.get(key) != value}
-        expected = {key for key in peer_of(network).config if key in stock} - {"activation", "hidden_activation"}
+        constant = {"activation", "hidden_activation", *modern_interop.CONSTANT}
+        expected = {key for key in peer_of(network).config if key in stock} - constant
         names = {"layer_types", "rope_parameters"} if section is ModernModelConfig else set()
         assert expected - changed <= {"model_type"} and names <= changed, "every number reaches them"
         # What a model folder of this project says is read as well.

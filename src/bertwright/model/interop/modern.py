@@ -45,6 +45,16 @@ CLASSIFIER = Names(
 )
 
 
+CONSTANT = {
+    "attention_bias": False,
+    "mlp_bias": False,
+    "norm_bias": False,
+    "classifier_bias": False,
+    "classifier_activation": "gelu",
+}
+"""What transformers assumes of each of these networks, and text-embeddings-inference requires a file to state."""
+
+
 def hf_config(config: ModernConfig, vocab_size: int | None = None) -> dict[str, Any]:
     """Return the Hugging Face config.json of the same network, with `vocab_size` rows if padding was removed.
 
@@ -55,5 +65,7 @@ def hf_config(config: ModernConfig, vocab_size: int | None = None) -> dict[str, 
         "model_type": "modernbert",
         **config.model_dump(exclude={"labels", "head"}),
         "vocab_size": vocab_size or config.vocab_size,
+        **CONSTANT,
+        "layer_norm_eps": config.norm_eps,  # read by candle
         **({**classes(config.labels, config.head), "classifier_pooling": "cls"} if config.labels else {}),
     }
