@@ -20,6 +20,7 @@ from bertwright.core.errors import DataError
 from bertwright.core.signals import PROGRAMS
 from bertwright.export.certify.lines import NASTY
 from bertwright.export.folder import write_hf_folder
+from bertwright.export.runtimes.differences import Difference
 from bertwright.export.runtimes.runtime import Outputs, Published
 from bertwright.export.runtimes.transformers_js import (
     CLASSES,
@@ -28,6 +29,7 @@ from bertwright.export.runtimes.transformers_js import (
     TRANSFORMERS_JS_INT8,
     TransformersJs,
 )
+from bertwright.export.runtimes.transformers_js_words import DIFFERENCES
 from bertwright.model.saved import load_model
 from bertwright.model.text_encoder import load_tokenizer
 from bertwright.vocab.entries import SPECIALS
@@ -133,22 +135,26 @@ def test_ids_are_those_of_training(lower_case: bool, tmp_path: Path) -> None:
     lines = [line for line in lines if not lower_case or "Σ" not in line]
     theirs, ours = ids_of(tmp_path, lower_case, lines)
     assert theirs == ours
+    assert not any(TRANSFORMERS_JS.explain(Published(tmp_path), line) for line in lines)
 
 
-@each_row(
-    ("text", "lower_case", "given"),
-    [
-        ("𠊛𠊛", False, ["𠊛", "##𠊛"]),
-        ("ΟΔΟΣ", True, ["ο", "##δ", "##ο", "##ς"]),
-        ("ক৽ক", False, ["ক", "৽", "ক"]),
-        ("𞤵\U0001e945𞤺", True, ["𞤵", "##𞤺"]),
-    ],
-)
-def test_where_its_ids_are_others(text: str, lower_case: bool, given: list[str], tmp_path: Path) -> None:
-    """What the page says; a version that reads one of these as training does is to be welcomed there."""
-    theirs, ours = ids_of(tmp_path, lower_case, [f"{text} ς"])
-    entries = load_tokenizer(tmp_path).vocabulary
-    assert [entries[i] for i in theirs[0]] == [*given, "ς"] and theirs != ours
+@pytest.mark.parametrize("difference", DIFFERENCES, ids=lambda difference: difference.example)
+def test_other_ids_are_explained(difference: Difference, tmp_path: Path) -> None:
+    """A version that reads one of these texts as BERT does is to be welcomed there, and on the page."""
+    model = publish(tmp_path / "model", "bert", lower_case=difference.settings.lower_case)
+    assert difference.reason in TRANSFORMERS_JS.explain(model, f"An old {difference.example}")
+    ((theirs,), (ours,)) = ids_of(tmp_path / "ids", difference.settings.lower_case, [f"ς {difference.example}"])
+    assert theirs != ours
+
+
+def test_a_long_text_loses_its_last_entry(tmp_path: Path) -> None:
+    model = publish(tmp_path, "bert")
+    text = "river " * 200
+    with TRANSFORMERS_JS.open(model, write(model), threads=1) as reader:
+        ids = reader.ids(text)
+    separator = load_tokenizer(tmp_path).ids("[SEP]")
+    assert len(ids) == 64 and separator not in ids, "transformers keeps [SEP]"
+    assert TRANSFORMERS_JS.explain(model, text) == "transformers.js cuts a text at 64 tokens without keeping [SEP]."
 
 
 def test_an_export_has_the_ids_of_its_training(tmp_path: Path, trained: Callable[..., Any]) -> None:
@@ -184,15 +190,6 @@ def test_the_files_may_be_elsewhere(tmp_path: Path) -> None:
         np.testing.assert_allclose(
             reader.run(TEXTS[0])["hidden"], expected(model, ids).last_hidden_state[0].numpy(), atol=1e-4
         )
-
-
-def test_a_long_text_loses_its_last_entry(tmp_path: Path) -> None:
-    model = publish(tmp_path, "bert")
-    text = "river " * 200
-    with TRANSFORMERS_JS.open(model, write(model), threads=1) as reader:
-        ids = reader.ids(text)
-    separator = load_tokenizer(tmp_path).ids("[SEP]")
-    assert len(ids) == 64 and separator not in ids, "transformers keeps [SEP]"
 
 
 @each_row(

@@ -9,9 +9,18 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from bertwright.export.runtimes.differences import (
+    CASED,
+    LOWER,
+    STRIPPED,
+    Difference,
+    explained,
+    newer_characters,
+    words,
+)
 from bertwright.vocab.entries import CONTINUATION, TextSettings
 
 WORD_START = "\u2581"
@@ -49,8 +58,7 @@ def unsupported(tokenizer: Mapping[str, Any]) -> str:
 def explain(text: str, settings: TextSettings) -> str:
     """Why llama.cpp gives other ids for this text than a tokenizer with these settings, each reason with the shortest
     piece of the text that shows it; "" if no known difference applies."""
-    found = ((difference, next(difference.pieces(text, settings), "")) for difference in DIFFERENCES)
-    return " ".join(f"{difference.reason}: {piece!r}." for difference, piece in found if piece)
+    return explained(text, settings, DIFFERENCES)
 
 
 def _parts(normalizer: Any) -> Iterator[Mapping[str, Any]]:
@@ -65,14 +73,8 @@ def _stored(entry: str) -> str:
     return entry[len(CONTINUATION) :] if entry.startswith(CONTINUATION) else WORD_START + entry
 
 
-def _words(text: str) -> list[str]:
-    from tokenizers.pre_tokenizers import BertPreTokenizer  # here, because recipes are checked without it
-
-    return [word for word, _ in BertPreTokenizer().pre_tokenize_str(text)]
-
-
 def _long(text: str, settings: TextSettings) -> Iterator[str]:
-    return (word for word in _words(text) if len(word) > LONGEST_WORD)
+    return (word for word in words(text) if len(word) > LONGEST_WORD)
 
 
 def _composed(text: str, settings: TextSettings) -> Iterator[str]:
@@ -104,79 +106,52 @@ def _dotted(text: str, settings: TextSettings) -> Iterator[str]:
 
 
 def _starts(text: str, settings: TextSettings) -> Iterator[str]:
-    return (word for word in _words(text) if WORD_START in word)
+    return (word for word in words(text) if WORD_START in word)
 
 
 def _newer(text: str, settings: TextSettings) -> Iterator[str]:
-    for character in dict.fromkeys(text):
-        if ord(character) > 127:
-            category, alone = unicodedata.category(character), len(_words(f"a{character}b")) == 3
-            # As old as they are, the tables of tokenizers do not have the first, and have the last as punctuation.
-            if (
-                (category[0] == "P" and not alone)
-                or category == "Cn"
-                or ord(character) in _FORMAT
-                or character == "\u166d"
-            ):
-                yield character
+    return newer_characters(text)
 
 
-_FORMAT = frozenset({0x890, 0x891, 0x8E2, 0x110CD, *range(0x13430, 0x13440)})
-"""Format characters that tokenizers keeps, because its tables are older, and llama.cpp removes."""
-
-
-class Difference(NamedTuple):
-    """A kind of text that llama.cpp tokenizes otherwise."""
-
-    example: str
-    """The shortest text that shows it."""
-    settings: TextSettings
-    """Of a tokenizer that shows it."""
-    reason: str
-    pieces: Callable[[str, TextSettings], Iterator[str]]
-    """All pieces of a text that show it for a tokenizer with these settings."""
-
-
-_CASED, _LOWER, _STRIPPED = TextSettings(False, False), TextSettings(True, False), TextSettings(True, True)
 DIFFERENCES: Sequence[Difference] = (
     Difference(
         "a" * (LONGEST_WORD + 1),
-        _CASED,
+        CASED,
         f"A word of more than {LONGEST_WORD} characters is [UNK] for BERT, but llama.cpp takes it apart",
         _long,
     ),
     Difference(
         "e\u0301",
-        _CASED,
+        CASED,
         "llama.cpp does not compose letters and their accents, so texts must be in NFC",
         _composed,
     ),
-    Difference("a\vb", _CASED, "BERT removes this control character, which is a space for llama.cpp", _spaces),
+    Difference("a\vb", CASED, "BERT removes this control character, which is a space for llama.cpp", _spaces),
     Difference(
         "a\u2581b",
-        _CASED,
+        CASED,
         "llama.cpp's format marks the start of a word with this character, so it finds one inside the word",
         _starts,
     ),
     Difference(
         "a\u2e55b",
-        _CASED,
+        CASED,
         "llama.cpp and the library tokenizers have different versions of Unicode, and so split or remove this "
         "character differently",
         _newer,
     ),
     Difference(
-        "İ", _LOWER, "BERT's lower case of this letter has two characters, of which llama.cpp has the first", _dotted
+        "İ", LOWER, "BERT's lower case of this letter has two characters, of which llama.cpp has the first", _dotted
     ),
     Difference(
         "का",
-        _STRIPPED,
+        STRIPPED,
         "Where accents are stripped, llama.cpp strips the vowel signs of Indic scripts, too, which BERT keeps",
         _marks,
     ),
     Difference(
         "각",
-        _STRIPPED,
+        STRIPPED,
         "Where accents are stripped, letters are decomposed, and llama.cpp keeps the first part only",
         _decomposed,
     ),

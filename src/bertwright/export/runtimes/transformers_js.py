@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from bertwright.core.child_process import answering_child
 from bertwright.export.runtimes.onnx_runtime import ONNX, ONNX_FP16, ONNX_INT8, OnnxRuntime
 from bertwright.export.runtimes.runtime import Head, Output, Outputs, Published, Reader
+from bertwright.export.runtimes.transformers_js_words import explain
 
 CLASSES: Mapping[Head, str] = {
     "encoder": "AutoModel",
@@ -111,6 +112,10 @@ class TransformersJs:
         with answering_child(["node", str(_PROGRAM), json.dumps(settings)], self.title, seconds) as ask:
             ask(b"null")
             yield _TextReader(ask, model.head == "masked")
+
+    def explain(self, model: Published, text: str) -> str:
+        """Why it gives other token ids for a text than transformers; "" if no known difference applies."""
+        return explain(model, text)
 
 
 TRANSFORMERS_JS = TransformersJs("transformers.js", "transformers.js", "fp32", ONNX)
