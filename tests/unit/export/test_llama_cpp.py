@@ -2,6 +2,7 @@
 kinds of texts that are known."""
 
 import re
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -156,6 +157,14 @@ def test_the_page_runs(
     np.testing.assert_allclose(values["mill"], vector_H / np.linalg.norm(vector_H), atol=2e-3)
 
 
+def test_a_connection_that_the_server_has_closed_is_opened_again(opened: Opened) -> None:
+    """As after a pause of some seconds."""
+    reader: Any = opened.reader
+    before = reader.ids("Duna")
+    reader._connection.sock.shutdown(socket.SHUT_RDWR)
+    assert reader.ids("Duna") == before
+
+
 def test_a_certificate_names_the_reason(tmp_path: Path) -> None:
     """Of lines that are all hard, without the numbers."""
     row: Row = {"runtime": "gguf", "title": "llama.cpp", "version": "", "status": "agrees", "why": ""}
@@ -302,7 +311,11 @@ def test_what_is_not_there_is_named_before_work(tmp_path: Path, monkeypatch: pyt
     model = publish(tmp_path / "hf", "bert")
     (out := tmp_path / "out").mkdir()
     monkeypatch.setenv(converter.VARIABLE, str(tmp_path))
-    with pytest.raises(MissingExtraError, match=r"pip download .*llama-cpp-python .*export LLAMA_CPP="):
+    with pytest.raises(MissingExtraError, match=r"is no llama.cpp of June .*pip download .* export LLAMA_CPP="):
+        LlamaCpp().write(model, out)
+    monkeypatch.delenv(converter.VARIABLE)
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    with pytest.raises(MissingExtraError, match=r"llama.cpp's converter is not found; get it with its sources"):
         LlamaCpp().write(model, out)
     monkeypatch.setattr(module, "installed", lambda package: "")
     with pytest.raises(MissingExtraError, match=re.escape("pip install 'bertwright[llama-cpp]'")):
@@ -316,6 +329,6 @@ def test_the_sources_are_a_checkout_or_the_unpacked_package(tmp_path: Path, monk
         for file, code in (("conversion/bert.py", ""), ("gguf-py/gguf/vocab.py", "lower_case")):
             (home / file).parent.mkdir(parents=True)
             (home / file).write_text(code)
-        assert converter.sources() != home, "one that loses accents"
+        assert converter.sources() is None, "one that loses accents"
         (home / "gguf-py/gguf/vocab.py").write_text("strip_accents")
         assert converter.sources() == home

@@ -19,11 +19,10 @@ from bertwright.core.errors import ArtifactError, DataError, MissingExtraError
 from bertwright.core.files import read_bytes
 from bertwright.core.json_values import parse_json
 from bertwright.export.runtimes.llama_cpp_converter import (
-    GET,
     convert,
     full_attention_every,
     layer_types,
-    sources,
+    missing_sources,
 )
 from bertwright.export.runtimes.llama_cpp_words import explain, unsupported
 from bertwright.export.runtimes.runtime import Outputs, Published, installed
@@ -102,7 +101,7 @@ class LlamaCpp:
         Raises `MissingExtraError` without the package or the converter, and `ArtifactError` if the model cannot be
         converted.
         """
-        if lacking := self.missing() or ("" if sources() else f"llama.cpp's converter is not found; {GET}"):
+        if lacking := self.missing() or missing_sources():
             raise MissingExtraError(lacking)
         if reason := self.refusal(model):
             raise ArtifactError(f"{model.folder} cannot be converted: {reason}")
@@ -196,8 +195,15 @@ class _Reader:
         self._connection = HTTPConnection(host, int(port))
 
     def _ask(self, path: str, question: dict[str, str | bool | Sequence[int]]) -> Any:
-        self._connection.request("POST", path, json.dumps(question), {"Content-Type": "application/json"})
-        answer = json.loads(self._connection.getresponse().read())
+        try:
+            answer = self._exchange(path, question)
+        except ConnectionError:  # the server closes a connection on which nothing was asked for five seconds
+            self._connection.close()
+            answer = self._exchange(path, question)
         if isinstance(answer, dict) and "error" in answer:
             raise DataError(f"llama.cpp cannot read this text: {answer['error'].get('message')}")
         return answer
+
+    def _exchange(self, path: str, question: dict[str, str | bool | Sequence[int]]) -> Any:
+        self._connection.request("POST", path, json.dumps(question), {"Content-Type": "application/json"})
+        return json.loads(self._connection.getresponse().read())

@@ -25,7 +25,7 @@ from bertwright.export.runtimes.runtime import Published
 VARIABLE = "LLAMA_CPP"
 """The environment variable that names the folder of llama.cpp's sources."""
 GET = (
-    "its converter comes with its sources only: pip download --no-deps --no-binary llama-cpp-python llama-cpp-python "
+    "get it with its sources: pip download --no-deps --no-binary llama-cpp-python llama-cpp-python "
     f"&& tar xf llama_cpp_python-*.tar.gz && export {VARIABLE}=$(echo $PWD/llama_cpp_python-*/)"
 )
 _POOLING = "1_Pooling"
@@ -38,9 +38,20 @@ def sources() -> Path | None:
     folder = Path(named) if named else Path(sys.prefix) / "llama.cpp"
     for home in (folder, folder / "vendor/llama.cpp"):
         vocabulary = home / "gguf-py/gguf/vocab.py"
-        if (home / "conversion/bert.py").is_file() and b"strip_accents" in vocabulary.read_bytes():
-            return home
+        if (home / "conversion/bert.py").is_file() and vocabulary.is_file():
+            return home if b"strip_accents" in vocabulary.read_bytes() else None
     return None
+
+
+def missing_sources() -> str:
+    """Why there is no converter, and how to get one; "" if there is."""
+    if sources():
+        return ""
+    named = os.environ.get(VARIABLE)
+    what = (
+        f"{VARIABLE}={named} is no llama.cpp of June 2026 or later" if named else "llama.cpp's converter is not found"
+    )
+    return f"{what}; {GET}"
 
 
 def convert(model: Published, out: Path, kind: str) -> None:
@@ -105,7 +116,7 @@ def main() -> None:
     """Run the converter with the arguments of this process."""
     home = sources()
     if home is None:
-        sys.exit(GET)
+        sys.exit(missing_sources())
     sys.path[:0] = [str(home), str(home / "gguf-py")]
     import convert_hf_to_gguf  # type: ignore[import-not-found]
     from conversion.base import TextModel  # type: ignore[import-not-found]
