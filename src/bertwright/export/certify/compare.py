@@ -30,10 +30,16 @@ def examples_of(
     expected: Sequence[Sequence[int]],
     given: Sequence[Sequence[int]],
     entries: Sequence[str],
+    reasons: Mapping[int, str],
 ) -> list[Example]:
-    """The shortest texts whose ids differ, with the tokens from the first that does."""
+    """The shortest texts whose ids differ, with the tokens from the first that does, and with the reason, if that of
+    their number is known."""
     chosen = sorted(differing, key=lambda number: len(texts[number]))[:_EXAMPLES]
-    return [_example(texts[number], expected[number], given[number], entries) for number in chosen]
+    found = [_example(texts[number], expected[number], given[number], entries) for number in chosen]
+    for number, example in zip(chosen, found, strict=True):
+        if reason := reasons.get(number):
+            example["reason"] = reason
+    return found
 
 
 def _example(text: str, expected: Sequence[int], given: Sequence[int], entries: Sequence[str]) -> Example:

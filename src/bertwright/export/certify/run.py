@@ -155,14 +155,12 @@ class _Comparing:
         if not differing:
             return row
         runtime, why = runtime_named(row["runtime"]), f"{len(differing):,} of {len(texts):,} lines get other ids"
-        unknown = differing
+        unknown, reasons = differing, dict[int, str]()
         if isinstance(runtime, Explains):
-            unknown = [number for number in differing if not runtime.explain(self.model, texts[number])]
+            reasons = {number: runtime.explain(self.model, texts[number]) for number in differing}
+            unknown = [number for number in differing if not reasons[number]]
             why += f", {len(unknown):,} of them for no known reason" if unknown else ", all for known reasons"
-        examples = examples_of(unknown or differing, texts, self.ids, given, self.entries)
-        if not unknown and isinstance(runtime, Explains):
-            for example in examples:
-                example["reason"] = runtime.explain(self.model, example["text"])
+        examples = examples_of(unknown or differing, texts, self.ids, given, self.entries, reasons)
         return {**row, "status": "differs", "why": why, "examples": examples}
 
     def _compared(self, row: Row, runtime: Runtime, answers: _Answers) -> Row:
