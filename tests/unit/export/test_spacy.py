@@ -21,13 +21,16 @@ from tokenizers import models, normalizers
 
 from bertwright.examples.problems import Problems
 from bertwright.export.folder import write_hf_folder
+from bertwright.export.runtimes.differences import CASED, LOWER
 from bertwright.export.runtimes.runtime import Published
 from bertwright.export.runtimes.spacy import Spacy
+from bertwright.export.runtimes.spacy_words import DIFFERENCES, UNKNOWN
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.classifier import Classifier
 from bertwright.model.text_encoder import Encoder
 from bertwright.tasks.tagging.files import Layout, read_sentences
 from bertwright.tasks.tagging.schemes import all_tags, read_entities
+from bertwright.vocab.entries import TextSettings
 
 pytestmark = [pytest.mark.heavy, pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")]
 pytest.importorskip("spacy_curated_transformers", reason="pip install 'bertwright[spacy]'")
@@ -188,25 +191,19 @@ def test_what_it_cannot_run_is_refused(architecture: str, tmp_path: Path) -> Non
     assert RUNTIME.refusal(Published(folder)) == REFUSED[architecture]
 
 
-OTHER_IDS = (
-    "東京",  # not divided between ideographs
-    "A\u0301rvi\u0301z",  # accents apart from their letters
-    "tűr\u00adő",  # invisible characters
-    "river\ufeff",
-    "flows☃",  # known letters before an unknown one: not one [UNK]
-    "a" * 101,  # a word of more than 100 characters: not [UNK]
-    "[MASK]",
-)
-"""Words that spacy-curated-transformers divides otherwise."""
-
-
-def test_the_words_that_get_other_ids_are_known(tmp_path: Path) -> None:
-    model = publish(tmp_path / "hf", "bert", HEAD, ENTITIES)
+@each_row("settings", (CASED, LOWER))
+def test_the_words_that_get_other_ids_are_known(settings: TextSettings, tmp_path: Path) -> None:
+    known = [each for each in DIFFERENCES if each.settings == settings]
+    place, lower = tmp_path / str(settings.lower_case), settings.lower_case
+    texts = [*TEXTS, *(each.example for each in known)]
+    model = publish(place / "hf", "bert", HEAD, ENTITIES, lower_case=lower, strip_accents=False, texts=texts)
     encoder = Encoder(model.folder)
-    with RUNTIME.open(model, write(model, tmp_path / "spacy"), 1) as reader:
-        for word in OTHER_IDS:
+    with RUNTIME.open(model, write(model, place / "spacy"), 1) as reader:
+        for word, reason in (*((each.example, each.reason) for each in known), ("flows☃", UNKNOWN)):
             flat, _ = encoder.tokenizer.encode_texts([word])
-            assert reader.ids(word)[1:-1] != flat.tolist(), f"{word!r} is divided alike: correct docs/how-to"
+            assert reader.ids(word)[1:-1] != flat.tolist(), f"{word!r}: correct run-in-spacy.md"
+            assert reason in RUNTIME.explain(model, f"The river {word} flows"), word
+        assert not any(RUNTIME.explain(model, text) for text in TEXTS)
 
 
 @each_row(

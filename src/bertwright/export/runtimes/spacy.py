@@ -23,8 +23,9 @@ from torch import Tensor
 
 from bertwright.core.errors import DataError
 from bertwright.export.runtimes.runtime import Outputs, Published, Reader, installed
+from bertwright.export.runtimes.spacy_words import explain, piece_ids, set_pieces
 from bertwright.model.classifier import Classifier
-from bertwright.model.text_encoder import load_model, load_tokenizer
+from bertwright.model.text_encoder import load_model
 from bertwright.tasks.tagging.schemes import OUTSIDE, split_tag
 from bertwright.vocab.entries import entries_file, entries_of, text_settings
 
@@ -98,6 +99,10 @@ class Spacy:
         ruler.add_patterns(list(_rules(network.config.labels)))
         nlp.to_disk(out)
 
+    def explain(self, model: Published, text: str) -> str:
+        """As `Explains.explain`."""
+        return explain(model, text)
+
     @contextmanager
     def open(self, model: Published, out: Path, threads: int) -> Iterator[Reader]:
         """As `Runtime.open`."""
@@ -125,10 +130,7 @@ class _Pipeline:
 
     def ids(self, text: str) -> list[int]:
         """As `Reader.ids`; words are what stands between spaces, as in the lines that `predict` answers."""
-        from spacy.tokens import Doc
-
-        (found,) = self.pieces.predict([Doc(self.vocab, words=text.split())])
-        ids: list[int] = found.dataXd.tolist()
+        ids = piece_ids(self.pieces, self.vocab, text.split())
         return [*ids[:-1][: self.positions - 1], ids[-1]]
 
     def run(self, text: str) -> Outputs:
@@ -162,11 +164,8 @@ def _language(folder: Path) -> str:
 
 def _add_transformer(nlp: Language, model: Published, network: Classifier) -> None:
     """Add the encoder of `network`, which reads texts of all its positions in one piece."""
-    from curated_tokenizers import WordPieceProcessor
-
-    config, tokenizer = network.config, load_tokenizer(model.folder)
-    positions, settings = config.max_position_embeddings, text_settings(model.folder)
-    assert settings is not None
+    config = network.config
+    positions = config.max_position_embeddings
     architecture = {
         "@architectures": "spacy-curated-transformers.BertTransformer.v1",
         "vocab_size": config.vocab_size,
@@ -191,9 +190,7 @@ def _add_transformer(nlp: Language, model: Published, network: Classifier) -> No
         "piece_encoder": {"@architectures": "spacy-curated-transformers.BertWordpieceEncoder.v1"},
     }
     pipe: Any = nlp.add_pipe("curated_transformer", name="transformer", config={"model": architecture})
-    encoder = pipe.model.get_ref("piece_encoder")
-    encoder.attrs["wordpiece_processor"] = WordPieceProcessor(tokenizer.vocabulary)
-    encoder.attrs["lowercase"], encoder.attrs["strip_accents"] = settings
+    set_pieces(pipe.model.get_ref("piece_encoder"), model.folder)
     pipe.model.get_ref("transformer").shims[0]._model.load_state_dict(_curated(network))
 
 
