@@ -31,6 +31,7 @@ ANY_FAMILY: Allowed = {
     "classifier_dropout": None,
     "id2label": None,
     "label2id": None,
+    "num_labels": None,
     "problem_type": None,
     "output_attentions": None,
     "output_hidden_states": None,

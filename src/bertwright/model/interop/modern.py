@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bertwright.model.family import Labels
 from bertwright.model.interop.names import TASKS, Names, classes
 from bertwright.model.modern.network import ModernConfig
 
@@ -45,6 +46,11 @@ CLASSIFIER = Names(
 )
 
 
+def _classifier(labels: Labels) -> dict[str, Any]:
+    # text-embeddings-inference does not count the classes by their names.
+    return {"classifier_pooling": "cls", "num_labels": len(labels)}
+
+
 CONSTANT = {
     "attention_bias": False,
     "mlp_bias": False,
@@ -67,5 +73,5 @@ def hf_config(config: ModernConfig, vocab_size: int | None = None) -> dict[str, 
         "vocab_size": vocab_size or config.vocab_size,
         **CONSTANT,
         "layer_norm_eps": config.norm_eps,  # read by candle
-        **({**classes(config.labels, config.head), "classifier_pooling": "cls"} if config.labels else {}),
+        **({**classes(config.labels, config.head), **_classifier(config.labels)} if config.labels else {}),
     }
