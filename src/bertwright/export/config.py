@@ -12,7 +12,7 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.config import Section, ShownText, runtime_only
 from bertwright.export.hub_terms import LICENCES, NAME
 
-VERSION = 10
+VERSION = 11
 """Incremented when the code of the stage changes its result."""
 
 

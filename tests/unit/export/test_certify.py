@@ -164,3 +164,16 @@ def _change_weights(published: Path) -> None:
     tensors = load_file(file)
     tensors["bert.embeddings.LayerNorm.weight"] = tensors["bert.embeddings.LayerNorm.weight"] * 1.01
     save_file(tensors, file, {"format": "pt"})
+
+
+def test_servers_that_cannot_be_run_are_shown_by_their_rules(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bertwright.export.certify.run.RUNTIMES", (runtime_named("transformers"),))
+    certificate = certify(folder, Lines("these", TEXTS))
+    assert SHAPE.validate_python(json.loads(json.dumps(certificate))) == certificate
+    rows = rows_of(certificate)
+    assert list(rows) == ["transformers", "text-embeddings-inference", "vLLM", "candle"]
+    for row in list(rows.values())[1:]:
+        assert row["status"] == "loads" and "outputs" not in row and "milliseconds" not in row
+        assert row["why"].startswith("not run; by the rules in its sources: loads") and row["version"]
+        assert cells(row)[-1] == "by rules" and set(cells(row)[1:-1]) == {""}
+    assert "vector is the mean of all tokens" in markdown(certificate_section(certificate))

@@ -27,6 +27,7 @@ from bertwright.export.certify.lines import Lines, with_mask
 from bertwright.export.certify.measure import Job, load_answers
 from bertwright.export.certify.shapes import Certificate, Difference, Row, Status
 from bertwright.export.runtimes.members import RUNTIMES, runtime_named
+from bertwright.export.runtimes.rules import Loading, loadings
 from bertwright.export.runtimes.runtime import Explains, Published, Runtime, installed
 from bertwright.model.pretrained_config import weight_files
 from bertwright.model.text_encoder import load_tokenizer
@@ -50,7 +51,8 @@ def certify(folder: Path, lines: Lines, runtimes: Sequence[str] = (), log: Log =
     """The certificate of a published folder, on the machine at hand.
 
     `runtimes` are names of `RUNTIMES`; by default, all that are installed. Those that are named must be: raises
-    `MissingExtraError` before any work. Files that a runtime reads and that the folder does not have are written to a
+    `MissingExtraError` before any work. Without names there are also rows of the servers whose loading rules are known
+    (`loadings`), which are not run. Files that a runtime reads and that the folder does not have are written to a
     temporary folder.
     """
     model = Published(folder)
@@ -65,6 +67,8 @@ def certify(folder: Path, lines: Lines, runtimes: Sequence[str] = (), log: Log =
         comparing = _Comparing(model, texts, others, Path(scratch), log)
         rows = [comparing.reference_row()]
         rows += [comparing.row(runtime) for runtime in chosen if runtime.name != REFERENCE]
+    if not runtimes:
+        rows += [_by_rules(each) for each in loadings(model)]
     return {
         "architecture": model.architecture,
         "weights": sha256_of({path.name: sha256(path) for path in weight_files(folder)}),
@@ -178,6 +182,14 @@ class _Comparing:
         if faults := [*_faults(runtime, outputs, first)]:
             row = {**row, "status": "differs", "why": "; ".join([*([row["why"]] if row["why"] else []), *faults])}
         return row
+
+
+def _by_rules(loading: Loading) -> Row:
+    """The row of a server that cannot be run here."""
+    status: Status = "loads" if loading.loads else "refused"
+    why = f"not run; by the rules in its sources: {loading.sentence}"
+    title, version = loading.program, loading.version
+    return {"runtime": title, "title": title, "version": version, "status": status, "why": why}
 
 
 def _faults(runtime: Runtime, outputs: Mapping[str, Difference], first: float | None) -> Iterator[str]:

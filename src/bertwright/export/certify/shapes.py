@@ -11,8 +11,9 @@ from bertwright.core.shapes import Count, Number, Text
 
 CERTIFICATE = "certificate.json"
 
-Status = Literal["reference", "agrees", "differs", "refused", "failed"]
-"""Of a runtime: others are compared with it; same answers; other answers; cannot run this model; gave an error."""
+Status = Literal["reference", "agrees", "differs", "refused", "failed", "loads"]
+"""Of a runtime: others are compared with it; same answers; other answers; cannot run this model; gave an error; was not
+run, but loads the model by the rules in its sources."""
 
 
 class Difference(TypedDict):
@@ -45,7 +46,7 @@ class Row(TypedDict):
     version: Text
     status: Status
     why: Text
-    """Why it differs, refused or failed; "" if it agrees."""
+    """Why it differs, refused or failed, or as what it loads the model; "" if it agrees."""
     lines: NotRequired[Count]
     """Texts whose ids were compared."""
     other_ids: NotRequired[Count]

@@ -8,7 +8,14 @@ from bertwright.export.certify.shapes import Certificate, Row
 from bertwright.page.markup import Content, element, p, plain_table
 
 HEAD = ("runtime", "ids", "differ", "cosine", "best %", "ms", "MB", "")
-_WORDS = {"reference": "reference", "agrees": "agrees", "differs": "DIFFERS", "refused": "cannot", "failed": "FAILED"}
+_WORDS = {
+    "reference": "reference",
+    "agrees": "agrees",
+    "differs": "DIFFERS",
+    "refused": "cannot",
+    "failed": "FAILED",
+    "loads": "by rules",
+}
 
 
 def cells(row: Row) -> tuple[str, ...]:
