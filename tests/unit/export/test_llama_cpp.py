@@ -24,8 +24,9 @@ from bertwright.export.certify.shapes import Row
 from bertwright.export.folder import write_hf_folder
 from bertwright.export.runtimes import llama_cpp as module
 from bertwright.export.runtimes import llama_cpp_converter as converter
+from bertwright.export.runtimes.differences import LOWER
 from bertwright.export.runtimes.llama_cpp import LlamaCpp
-from bertwright.export.runtimes.llama_cpp_words import DIFFERENCES, explain, unsupported
+from bertwright.export.runtimes.llama_cpp_words import DIFFERENCES, MENDED, explain, unsupported
 from bertwright.export.runtimes.runtime import Published, Reader
 from bertwright.model.saved import load_model
 from bertwright.vocab.entries import TextSettings
@@ -138,8 +139,12 @@ def test_other_ids_are_explained(opened: Opened) -> None:
         ours, theirs = tokenizer(text)["input_ids"], opened.reader.ids(text)
         assert ours != theirs, text
         assert difference.reason in LlamaCpp().explain(opened.model, f"An old mill {text}"), text
+    for build, difference in MENDED.items():
+        assert tokenizer(difference.example)["input_ids"] == opened.reader.ids(difference.example)
+        found = difference.reason in explain(difference.example, opened.settings, build - 1)
+        assert found == (opened.settings == difference.settings or (build == 9713 and opened.settings == LOWER))
     for line in LINES:
-        assert not explain(line, opened.settings), line
+        assert LlamaCpp().explain(opened.model, line) == "", line
 
 
 def test_the_page_runs(
@@ -185,6 +190,19 @@ def test_a_certificate_names_the_reason(tmp_path: Path) -> None:
     assert [example["text"] for example in row["examples"]] == ["Duna"]
 
 
+def test_versions_and_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = publish(tmp_path / "hf", "bert")
+    for version, shown, reasons in (
+        ("2026.5.9294", "2026.5.9294 (llama.cpp b9294)", ["lower-cases every text: 'Győr'.", "of every text: 'Győr'."]),
+        ("2026.6.9538", "2026.6.9538 (llama.cpp b9538)", ["strips the accents of every text: 'Győr'."]),
+        ("2026.10.11549.1", "2026.10.11549.1 (llama.cpp b11549)", []),
+    ):
+        monkeypatch.setattr(module, "installed", lambda package, version=version: version)
+        assert LlamaCpp().version() == shown
+        explained = LlamaCpp().explain(model, "duna Győr")
+        assert explained.count("llama.cpp") == len(reasons) and all(reason in explained for reason in reasons)
+
+
 def test_a_text_that_is_no_unicode_is_an_error(opened: Opened) -> None:
     with pytest.raises(DataError, match="llama.cpp cannot read this text: .*surrogate"):
         opened.reader.ids("a\ud800")
@@ -214,9 +232,9 @@ def test_its_own_export_with_long_texts_in_8_bits(trained: Callable[..., Any], t
 REFUSED: list[tuple[str, str, dict[str, Any], str]] = [
     ("bert", "ForSequenceClassification", {}, "a BertForSequenceClassification would lose its head"),
     ("bert", "", {"model_type": "roberta"}, "not roberta"),
-    ("bert", "", {"hidden_act": "relu"}, "hidden_act gelu in this network, not 'relu'"),
-    ("distilbert", "", {"activation": "gelu_new"}, "activation gelu in this network, not 'gelu_new'"),
-    ("modernbert", "", {"hidden_activation": "relu"}, "gelu and silu in this network, not 'relu'"),
+    ("bert", "", {"hidden_act": "relu"}, "gelu_fast in this network, not 'relu'"),
+    ("distilbert", "", {"activation": "quick_gelu"}, "gelu_fast in this network, not 'quick_gelu'"),
+    ("modernbert", "", {"hidden_activation": "relu"}, "gelu or silu in this network, not 'relu'"),
     ("bert", "", {"position_embedding_type": "relative_key"}, "absolute positions only"),
     ("modernbert", "", {"mlp_bias": True}, "this one has mlp_bias"),
     ("modernbert", "", {"layer_types": ["full_attention", "full_attention", "sliding_attention"]}, "each n-th layer"),

@@ -72,9 +72,9 @@ class LlamaCpp:
         return self.name
 
     def version(self) -> str:
-        """The version of the package, whose last number is that of llama.cpp's build."""
+        """The version of the package, and of llama.cpp."""
         number = installed(self.package)
-        return number and f"{number} (llama.cpp b{number.rpartition('.')[2]})"
+        return number and f"{number} (llama.cpp b{_build(number)})"
 
     def missing(self) -> str:
         """The package that is not installed."""
@@ -118,7 +118,14 @@ class LlamaCpp:
 
     def explain(self, model: Published, text: str) -> str:
         """Why it gives other token ids for a text than transformers; "" if no known difference applies."""
-        return explain(text, text_settings(model.folder) or TextSettings(False, False))
+        settings = text_settings(model.folder) or TextSettings(False, False)
+        return explain(text, settings, _build(installed(self.package)))
+
+
+def _build(version: str) -> int:
+    """llama.cpp's build is the third number of the package's version."""
+    numbers = version.split(".")
+    return int(numbers[2]) if len(numbers) > 2 and numbers[2].isdigit() else 0
 
 
 def _tokenizer(path: Path) -> Any:
@@ -132,9 +139,10 @@ def _network(model: Published) -> str:
     """Why llama.cpp cannot compute this network, or computes it otherwise; "" if it can."""
     config = model.config
     key = {"bert": "hidden_act", "distilbert": "activation", "modernbert": "hidden_activation"}[model.family]
-    known = ("gelu", "silu") if model.family == "modernbert" else ("gelu",)
+    # Those with tanh are what its table of GELU has; and a ModernBERT's gate is this or that.
+    known = ("gelu", "silu") if model.family == "modernbert" else ("gelu", "gelu_new", "gelu_pytorch_tanh", "gelu_fast")
     if config.get(key, "gelu") not in known:
-        return f"it has the {key} {' and '.join(known)} in this network, not {config[key]!r}"
+        return f"it has the {key} {' or '.join(known)} in this network, not {config[key]!r}"
     if config.get("position_embedding_type", "absolute") != "absolute":
         return f"it has absolute positions only, not {config['position_embedding_type']!r}"
     if model.family == "modernbert":

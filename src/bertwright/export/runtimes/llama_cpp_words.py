@@ -1,8 +1,7 @@
 """WordPiece in llama.cpp: which tokenizers its format can hold, and for which texts it gives other ids than BERT.
 
 Read in src/llama-vocab.cpp and compared code point by code point, with and without lower case and accents, for build
-11549 (October 2026). Before builds of June 2026 (its pull requests 23899 and 24371) every text was lower-cased and lost
-its accents, whatever the vocabulary.
+11549 (October 2026).
 """
 
 from __future__ import annotations
@@ -55,10 +54,11 @@ def unsupported(tokenizer: Mapping[str, Any]) -> str:
     return ""
 
 
-def explain(text: str, settings: TextSettings) -> str:
-    """Why llama.cpp gives other ids for this text than a tokenizer with these settings, each reason with the shortest
-    piece of the text that shows it; "" if no known difference applies."""
-    return explained(text, settings, DIFFERENCES)
+def explain(text: str, settings: TextSettings, build: int) -> str:
+    """Why a build of llama.cpp gives other ids for this text than a tokenizer with these settings, each reason with the
+    first piece of the text that shows it; "" if no known difference applies."""
+    older = [difference for mended, difference in MENDED.items() if build < mended]
+    return explained(text, settings, [*older, *DIFFERENCES])
 
 
 def _parts(normalizer: Any) -> Iterator[Mapping[str, Any]]:
@@ -113,6 +113,23 @@ def _newer(text: str, settings: TextSettings) -> Iterator[str]:
     return newer_characters(text)
 
 
+def _capital(text: str, settings: TextSettings) -> Iterator[str]:
+    if not settings.lower_case:
+        yield from (word for word in text.split() if word != word.lower())
+
+
+def _accented(text: str, settings: TextSettings) -> Iterator[str]:
+    if not settings.strip_accents:
+        for word in text.split():
+            if "Mn" in map(unicodedata.category, unicodedata.normalize("NFD", word)):
+                yield word
+
+
+MENDED: Mapping[int, Difference] = {
+    9538: Difference("Duna", CASED, "llama.cpp before build 9538 lower-cases every text", _capital),
+    9713: Difference("ő", CASED, "llama.cpp before build 9713 strips the accents of every text", _accented),
+}
+"""Of older builds, by the first that was seen without (pull requests 23899 and 24371); 9294 and 9538 have them."""
 DIFFERENCES: Sequence[Difference] = (
     Difference(
         "a" * (LONGEST_WORD + 1),
