@@ -15,8 +15,10 @@ from bertwright.core.provenance import PROVENANCE, read_provenance
 from bertwright.core.secrets import secret_by_form
 
 _HF = "hf/"
-_TEXTS = ("README.md", "config.json", "tokenizer_config.json", PROVENANCE)
-"""Files in which something of the recipe or of this machine could stand."""
+_TEXTS = (".md", ".json")
+"""Ends of the names of files in which something of the recipe or of this machine could stand."""
+_ENTRIES = "tokenizer.json"
+"""A file of the vocabulary's entries."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,9 @@ def parcel_of(path: Path) -> Parcel:
             f"{path} is no exported model: it has neither export/{MANIFEST} nor {PROVENANCE}, by which its files could "
             "be verified. Make it with: bertwright export RECIPE"
         )
-    for name in _TEXTS:
-        if name in parcel.files:
-            _refuse_secret(parcel.files[name].path)
+    for name, file in parcel.files.items():
+        if name.endswith(_TEXTS) and not name.endswith(_ENTRIES):
+            _refuse_secret(file.path)
     return parcel
 
 
