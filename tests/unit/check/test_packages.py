@@ -4,6 +4,7 @@ import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from tests.rows import each_row
@@ -13,6 +14,8 @@ from bertwright.check.recipe import packages as packages_module
 from bertwright.check.recipe.packages import REQUIRED, packages
 from bertwright.core.errors import MissingExtraError
 from bertwright.core.stage_context import STAGE_NAMES
+from bertwright.export.config import Format
+from bertwright.export.runtimes.members import runtime_named
 
 
 def lacking(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
@@ -56,6 +59,21 @@ def test_the_package_of_an_engine_is_required(load: Callable[..., Recipe], monke
     assert missing.text == (
         "train.engine = deepspeed needs deepspeed, which is not installed: pip install 'bertwright[deepspeed]'."
     )
+
+
+@each_row("name", get_args(Format))
+def test_the_packages_of_a_format_are_required(
+    name: str, load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modules, extra = packages_module.FORMATS[name]  # type: ignore[index]
+    recipe = load(f'export.formats=["{name}"]')
+    for module in modules:
+        lacking(monkeypatch, module)
+        (missing,) = packages(recipe, ["export"])
+        assert missing.kind is MissingExtraError and missing.about == "export.formats"
+        assert module in missing.text and f"pip install 'bertwright[{extra}]'" in missing.text
+        assert f"'bertwright[{extra}]'" in runtime_named(name).install, "the stage names the same"
+    assert not list(packages(recipe, ["train"])), "nobody writes it"
 
 
 def test_missing_base_packages_are_reported(load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import NamedTuple
 
 from bertwright.check.verdict import Verdict, error
 from bertwright.core.addresses import is_url
 from bertwright.core.errors import MissingExtraError
+from bertwright.export.config import Format
 from bertwright.recipe import Recipe
 from bertwright.train.monitor.observers.config import ObserverPlugin
 
 _STORES = {"s3": ("s3fs", "s3"), "s3a": ("s3fs", "s3"), "az": ("adlfs", "azure"), "abfs": ("adlfs", "azure")}
 """The package that accesses addresses of each scheme, and the extra that installs it."""
+
+_LLAMA_CPP = (("xllamacpp",), "llama-cpp")
+FORMATS: Mapping[Format, tuple[tuple[str, ...], str]] = {
+    **dict.fromkeys(("onnx", "onnx-fp16", "onnx-int8"), (("onnx", "onnxruntime"), "onnx")),
+    "openvino": (("openvino",), "openvino"),
+    **dict.fromkeys(("ctranslate2", "ctranslate2-int8"), (("ctranslate2",), "ctranslate2")),
+    **dict.fromkeys(("gguf", "gguf-f16", "gguf-q8"), _LLAMA_CPP),
+    "static": (("model2vec",), "static"),
+    "spacy": (("spacy", "spacy_curated_transformers"), "spacy"),
+}
+"""The modules that write each format of `export.formats`, and the extra that installs them."""
 
 ASKING = ("corpus", "vocab", "train", "export")
 """The stages that may need optional packages."""
@@ -66,6 +78,10 @@ def optional_packages(recipe: Recipe, stages: Sequence[str]) -> Iterator[Need]:
     if "export" in stages:
         what = "export checks its folder with transformers"
         yield Need("export", what, "transformers", "hf", "Or stop before that stage (--until evaluate).")
+        for name in recipe.export.formats:
+            modules, extra = FORMATS[name]
+            for module in modules:
+                yield Need("export.formats", f"export.formats has {name}, which {module} writes", module, extra)
     if "train" in stages:
         yield from _of_training(recipe)
     if "vocab" in stages and getattr(recipe.vocab.trainer, "kind", "") == "sentencepiece":

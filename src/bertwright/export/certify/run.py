@@ -165,7 +165,7 @@ class _Comparing:
             unknown = [number for number in differing if not reasons[number]]
             why += f", {len(unknown):,} of them for no known reason" if unknown else ", all for known reasons"
         examples = examples_of(unknown or differing, texts, self.ids, given, self.entries, reasons)
-        return {**row, "status": "differs", "why": why, "examples": examples}
+        return {**row, "status": "differs" if unknown else "known", "why": why, "examples": examples}
 
     def _compared(self, row: Row, runtime: Runtime, answers: _Answers) -> Row:
         """The row with what is said of its outputs, for the texts that it read as the reference did."""

@@ -11,9 +11,9 @@ from bertwright.core.shapes import Count, Number, Text
 
 CERTIFICATE = "certificate.json"
 
-Status = Literal["reference", "agrees", "differs", "refused", "failed", "loads"]
-"""Of a runtime: others are compared with it; same answers; other answers; cannot run this model; gave an error; was not
-run, but loads the model by the rules in its sources."""
+Status = Literal["reference", "agrees", "known", "differs", "refused", "failed", "loads"]
+"""Of a runtime: others are compared with it; same answers; the same but for texts with a known fault of its tokenizer;
+other answers; cannot run this model; gave an error; was not run, but loads the model by the rules in its sources."""
 
 
 class Difference(TypedDict):

@@ -11,6 +11,7 @@ HEAD = ("runtime", "ids", "differ", "cosine", "best %", "ms", "MB", "")
 _WORDS = {
     "reference": "reference",
     "agrees": "agrees",
+    "known": "known",
     "differs": "DIFFERS",
     "refused": "cannot",
     "failed": "FAILED",
