@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
@@ -12,6 +12,7 @@ from bertwright.cli.completion import complete_format
 from bertwright.cli.options import Json, option_groups, refuse_useless
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import json_line
+from bertwright.core.errors import RecipeError
 
 
 @dataclass(frozen=True)
@@ -83,11 +84,19 @@ def convert(
     from bertwright.cli.conversion import ConvertOptions, convert_model
     from bertwright.cli.conversion import convert as write
     from bertwright.export.runtimes.members import RUNTIMES
+    from bertwright.formats.format import Kind
     from bertwright.formats.target import Target, kind_of
 
     options = ConvertOptions(reading.vocab, reading.files, reading.heldout, reading.quarantine)
+    models = [runtime.name for runtime in RUNTIMES]
     with Terminal() as log:
-        if form.to in (runtime.name for runtime in RUNTIMES):
+        if form.to not in (*models, *get_args(Kind)):
+            of_model = ", ".join(runtime.name for runtime in RUNTIMES if runtime.reads == runtime.name)
+            raise RecipeError(
+                f"nothing is written as {form.to!r}; choose for examples {', '.join(get_args(Kind))}, for a model "
+                f"{of_model}."
+            )
+        if form.to in models:
             refuse_useless("with a model", {**form.given, **reading.given})
             note = convert_model(source, destination, form.to, log)
         else:

@@ -116,17 +116,19 @@ def heldout_lines(corpus: Artifact, share: float) -> Lines | None:
     return Lines("held-out sentences", tuple(_spread(sentences))) if sentences else None
 
 
-def with_mask(text: str) -> str:
+def with_mask(text: str, positions: int) -> str:
     """The text with one of its words, or of its characters if it has no spaces, replaced by [MASK]: the middle one, but
-    among the first 40 characters, so that cutting a long text never loses it."""
+    among the first ones, so that cutting a long text to the model's `positions` never loses it."""
+    # A character may become two tokens, such as a letter and its accent.
+    within = min(_MASK_WITHIN, (positions - 4) // 2)
     text = text.replace(MASK, " ")
     words = text.split(" ")
     middle = len(words) // 2
-    while middle and len(" ".join(words[:middle])) > _MASK_WITHIN:
+    while middle and len(" ".join(words[:middle])) > within:
         middle -= 1
     if middle:
         return " ".join([*words[:middle], MASK, *words[middle + 1 :]])
-    place = min(len(text) // 2, _MASK_WITHIN)
+    place = min(len(text) // 2, within)
     return f"{text[:place]}{MASK}{text[place + 1 :]}"
 
 

@@ -62,7 +62,7 @@ def certify(folder: Path, lines: Lines, runtimes: Sequence[str] = (), log: Log =
             raise MissingExtraError(missing)
     texts, others = lines.compared, lines.others
     if model.head == "masked":
-        texts = [with_mask(text) for text in texts]
+        texts = [with_mask(text, int(model.config["max_position_embeddings"])) for text in texts]
     with TemporaryDirectory(prefix="bertwright-certify-") as scratch:
         comparing = _Comparing(model, texts, others, Path(scratch), log)
         rows = [comparing.reference_row()]
