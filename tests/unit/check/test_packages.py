@@ -15,7 +15,7 @@ from bertwright.check.recipe.packages import REQUIRED, packages
 from bertwright.core.errors import MissingExtraError
 from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.export.config import Format
-from bertwright.export.runtimes.members import runtime_named
+from bertwright.export.runtimes.members import RUNTIMES, runtime_named
 
 
 def lacking(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
@@ -61,7 +61,7 @@ def test_the_package_of_an_engine_is_required(load: Callable[..., Recipe], monke
     )
 
 
-@each_row("name", get_args(Format))
+@each_row("name", [name for name in get_args(Format) if name in {each.name for each in RUNTIMES}])
 def test_the_packages_of_a_format_are_required(
     name: str, load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
 ) -> None:
