@@ -139,6 +139,12 @@ def test_every_command_works(
                 assert what != "bertwright" or document != "docs/install.md", (
                     "the first installation is from what exists"
                 )
+        case "npm":  # `make setup` installs it for tests
+            packages = json.loads((ROOT / "tools" / "node" / "package.json").read_text(encoding="utf-8"))
+            assert arguments[0] == "install" and set(arguments[1:]) <= set(packages["dependencies"])
+        case "cp":
+            provide(Path(arguments[1]), request)
+            assert arguments[0] == "-r" and Path(arguments[1]).is_dir()
         case "taplo":  # with the schema and the rule of the same guide
             taplo = shutil.which("taplo", path=Path(sys.executable).parent)
             if taplo is None:
@@ -354,6 +360,9 @@ def with_sources(words: list[str]) -> list[str]:
 def provide(path: Path, request: pytest.FixtureRequest) -> None:
     """Put a file or folder of the right kind at a path that the documents mention."""
     if path.name == "hu-mini":  # a copy of what a run exported
+        shutil.copytree(request.getfixturevalue("finished") / "export" / "hf", path)
+        return
+    if path.parts[0] != "runs" and not path.suffix:
         shutil.copytree(request.getfixturevalue("finished") / "export" / "hf", path)
         return
     if path.parts[0] != "runs":
