@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 Precision = Literal["float32", "float16", "int8"]
 """float16: all numbers of the network, with inputs and outputs as in float32. int8: embeddings and the weights of
-products, each output with its own scale; activations are rounded to 8 bits for a product, and float32 elsewhere."""
+products, with a scale for each of their rows; what is multiplied with them is rounded to 8 bits, once or twice, and
+float32 elsewhere (docs/decisions/0072)."""
 OPSET = 17
 """The version of the standard operators; with LayerNormalization the lowest that is needed."""
 IR_VERSION = 8
@@ -104,14 +105,14 @@ class Graph:
         if self.precision == "int8":
             whole_VH, scales_V = quantized(table_VH)
             weight = self.node("Transpose", self.constant(f"{embedding}.weight_int8", whole_VH), perm=(1, 0))
-            scales = self.constant(f"{embedding}.scales", scales_V)
-            return self.node("DynamicQuantizeMatMul", x, weight, scales, "", bias, fused=True)
+            return self._in_int8(x, weight, self.constant(f"{embedding}.scales", scales_V), bias, twice=False)
         weight = self.node("Transpose", self.constant(f"{embedding}.weight", table_VH), perm=(1, 0))
         product = self.node("MatMul", x, weight)
         return self.node("Add", product, bias) if bias else product
 
-    def linear(self, x: str, *names: str) -> str:
-        """The linear map `name` of the last dimension of `x`; several as one product, their outputs side by side."""
+    def linear(self, x: str, *names: str, twice: bool = True) -> str:
+        """The linear map `name` of the last dimension of `x`; several as one product, their outputs side by side. In
+        int8 `x` is rounded to 8 bits, and with `twice` also what that leaves."""
         weight_OI = np.concatenate([self.tensors[f"{name}.weight"] for name in names])
         biases = [self.tensors[f"{name}.bias"] for name in names if f"{name}.bias" in self.tensors]
         name = "+".join(names)
@@ -119,10 +120,17 @@ class Graph:
         if self.precision == "int8":
             whole_OI, scales_O = quantized(weight_OI)
             weight = self.constant(f"{name}.weight_int8", whole_OI.T)
-            scales = self.constant(f"{name}.scales", scales_O)
-            return self.node("DynamicQuantizeMatMul", x, weight, scales, "", bias, fused=True)
+            return self._in_int8(x, weight, self.constant(f"{name}.scales", scales_O), bias, twice)
         product = self.node("MatMul", x, self.constant(f"{name}.weight", weight_OI.T))
         return self.node("Add", product, bias) if bias else product
+
+    def _in_int8(self, x: str, weight: str, scales: str, bias: str, twice: bool) -> str:
+        if not twice:
+            return self.node("DynamicQuantizeMatMul", x, weight, scales, "", bias, fused=True)
+        rounded, scale, zero = self.nodes("DynamicQuantizeLinear", (x,), ("", "_scale", "_zero"))
+        product = self.node("MatMulIntegerToFloat", rounded, weight, scale, scales, zero, "", bias, fused=True)
+        rest = self.node("Sub", x, self.node("DequantizeLinear", rounded, scale, zero))
+        return self.node("Add", product, self.node("DynamicQuantizeMatMul", rest, weight, scales, fused=True))
 
     def norm(self, x: str, name: str, epsilon: float) -> str:
         """The layer norm `name` of `x`."""
@@ -143,9 +151,13 @@ class Graph:
         the value of each."""
         from onnx.helper import make_graph, make_model, make_node, make_opsetid, make_tensor_value_info
 
-        results = [make_node("Cast", [value], [name], name, to=FLOAT) for name, (value, _) in outputs.items()]
+        if self.precision == "float16":
+            nodes = [make_node("Cast", [value], [name], name, to=FLOAT) for name, (value, _) in outputs.items()]
+            nodes = [*self._nodes, *nodes]
+        else:
+            nodes = self._renamed({value: name for name, (value, _) in outputs.items()})
         graph = make_graph(
-            [*self._nodes, *results],
+            nodes,
             "bertwright",
             [make_tensor_value_info(name, INT64, shape) for name, shape in inputs.items()],
             [make_tensor_value_info(name, FLOAT, shape) for name, (_, shape) in outputs.items()],
@@ -153,6 +165,15 @@ class Graph:
         )
         versions = [make_opsetid("", OPSET), make_opsetid(FUSED, 1)]
         return make_model(graph, opset_imports=versions, ir_version=IR_VERSION, producer_name="bertwright")
+
+    def _renamed(self, names: Mapping[str, str]) -> list[Any]:
+        """The nodes, with other names of some values, and of the nodes that compute these: OpenVINO would give the
+        output both names."""
+        for node in self._nodes:
+            for values in (node.input, node.output):
+                values[:] = [names.get(value, value) for value in values]
+            node.name = node.output[0]
+        return self._nodes
 
 
 def quantized(weight_OI: NDArray[Any]) -> tuple[NDArray[np.int8], NDArray[np.float32]]:

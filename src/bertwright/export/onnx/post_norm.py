@@ -37,7 +37,7 @@ def encode(graph: Graph, config: PostNormNetwork, family: str, texts: Texts) -> 
     for number in range(config.num_hidden_layers):
         attention, forward = (f"{family}.layers.{number}.{part}" for part in ("attention", "feed_forward"))
         attended = _attended(graph, config, attention, x, mask)
-        product = graph.linear(attended, f"{attention}.output")
+        product = graph.linear(attended, f"{attention}.output", twice=False)
         x, _ = graph.add_norm(product, x, f"{attention}.norm", config.layer_norm_eps)
         inner = graph.node("Gelu", graph.linear(x, f"{forward}.inner"), fused=True)
         product = graph.linear(inner, f"{forward}.output")

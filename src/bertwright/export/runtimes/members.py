@@ -7,6 +7,7 @@ from bertwright.export.runtimes.ctranslate2 import CTranslate2
 from bertwright.export.runtimes.hugging_face import Transformers
 from bertwright.export.runtimes.llama_cpp import LlamaCpp
 from bertwright.export.runtimes.onnx_runtime import ONNX, ONNX_FP16, ONNX_INT8
+from bertwright.export.runtimes.openvino import OpenVino
 from bertwright.export.runtimes.runtime import Runtime
 from bertwright.export.runtimes.sentence_transformers import SentenceTransformers
 from bertwright.export.runtimes.spacy import Spacy
@@ -19,6 +20,7 @@ RUNTIMES: tuple[Runtime, ...] = (
     ONNX,
     ONNX_FP16,
     ONNX_INT8,
+    OpenVino(),
     TRANSFORMERS_JS,
     TRANSFORMERS_JS_FP16,
     TRANSFORMERS_JS_INT8,
