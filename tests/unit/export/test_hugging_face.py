@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -163,3 +164,23 @@ def test_a_next_sentence_head_stays_readable(tmp_path: Path) -> None:
     again = Encoder(of.published.folder).model
     assert again.config.next_sentence
     torch.testing.assert_close(again(packed_sequences(parts, ids))[1], expected, atol=1e-5, rtol=0)
+
+
+def test_the_programs_of_the_guide_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs/wiki/export").mkdir(parents=True)
+    of = publish_ours(tmp_path / "runs/wiki/export/hf", "bert")
+    guide = (Path(__file__).parents[3] / "docs/how-to/run-in-transformers.md").read_text(encoding="utf-8")
+    fills, vector = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    exec(fills, {})
+    guesses = [line.rsplit(" ", 1) for line in capsys.readouterr().out.splitlines()]
+    expected = Encoder(of.published.folder).fill_mask("The [MASK] by the river.")
+    assert [float(score) for _, score in guesses] == pytest.approx([score for _, score in expected], rel=1e-3)
+    there: dict[str, Any] = {}
+    exec(vector, there)
+    (ours,) = Encoder(of.published.folder).encode(["The mill by the river."])
+    np.testing.assert_allclose(there["hidden"].mean(1)[0].detach(), ours, atol=1e-5)
+    for name in re.findall(r"`(Bert\w+)`", guide):
+        assert hasattr(transformers, name)

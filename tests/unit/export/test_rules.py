@@ -1,6 +1,7 @@
 """What servers would do with folders of all makers, by the rules in their sources; each row says what must be said."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -132,3 +133,13 @@ def test_a_modernbert_says_how_many_classes_it_has(tmp_path: Path) -> None:
     assert json.loads((folder / "config.json").read_text())["num_labels"] == 3
     changed(folder, "config.json", num_labels=None)
     assert "does not say num_labels = 3" in by_program(folder)[TEI].sentence
+
+
+def test_the_guide_says_what_the_rules_say(tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[3] / "docs/how-to/run-in-servers.md").read_text(encoding="utf-8")
+    for family in FAMILIES:
+        for each in loadings(publish_ours(tmp_path / family, family).published):
+            assert f"{each.program} {each.version}" in guide
+            for override in re.findall(r"'\{.*?\}'", each.sentence):
+                assert override in guide
+    assert "BertForPreTraining" not in guide

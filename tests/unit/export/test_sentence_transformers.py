@@ -1,7 +1,9 @@
 """sentence-transformers as a runtime: its vectors are the mean of the hidden states, as ours and as of transformers."""
 
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -95,3 +97,19 @@ def test_the_files_are_those_that_older_programs_read(tmp_path: Path) -> None:
         (1, "1_Pooling", "Pooling"),
     ]
     assert json.loads((folder / "sentence_bert_config.json").read_text())["max_seq_length"] == 64
+
+
+def test_the_programs_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, head in (("wiki", None), ("reviews", "sequence")):
+        (tmp_path / "runs" / name / "export").mkdir(parents=True)
+        publish_ours(tmp_path / "runs" / name / "export/hf", "bert", head)  # type: ignore[arg-type]
+    guide = (Path(__file__).parents[3] / "docs/how-to/run-in-sentence-transformers.md").read_text(encoding="utf-8")
+    vectors, classes = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    there: dict[str, Any] = {}
+    exec(vectors, there)
+    assert there["model"].similarity(there["vectors"], there["vectors"]).shape == (3, 3)
+    exec(classes, there)
+    for file in re.findall(r"^\| `([\w/.]+)` \|", guide, re.MULTILINE):
+        assert (tmp_path / "runs/wiki/export/hf" / file).is_file()
+        assert not (tmp_path / "runs/reviews/export/hf" / file).exists()
