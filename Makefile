@@ -83,7 +83,7 @@ test-all: programs
 	if $(MAKE) $(DEEPSPEED_PACKAGES); then $(MAKE) test-deepspeed; else echo "test-deepspeed is skipped: DeepSpeed cannot be installed here, as said above"; fi
 	$(MAKE) test-transformers4
 
-# llama.cpp's converter to GGUF is in no wheel, but with the sources in this package: 77 MB, of which 3 are kept.
+# llama.cpp's converter to GGUF is in no wheel, but with the sources in this package: 77 MB, of which 2 are kept.
 $(LLAMA_CPP): constraints.txt | $(PACKAGE)
 	rm -rf $@ $@.new
 	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary llama-cpp-python --constraint constraints.txt --dest $@.new llama-cpp-python
