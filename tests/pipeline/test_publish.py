@@ -141,6 +141,7 @@ REFUSED: list[tuple[str, dict[str, int], dict[str, str], int, str]] = [
     ("nobody", {}, {"HF_TOKEN": ""}, 2, "nobody is signed in to the hub here. Set HF_TOKEN"),
     ("another token", {}, {"HF_TOKEN": "hf_other"}, 2, "the hub does not accept the token (Invalid user token"),
     ("no permission", {"POST /api/repos/create": 403}, {}, 2, "the token may not write there"),
+    ("changed", {"/commit/": 412}, {}, 2, "was changed by somebody else meanwhile"),
     ("busy", {"/commit/": 500}, {}, 3, "the hub answers 500"),
     ("cut", {"/api/models/me/x": 0}, {}, 3, "run the same command again"),
 ]
