@@ -59,3 +59,11 @@ def test_a_model_is_converted(finished: Path, call: Call, tmp_path: Path) -> Non
         done = call(*arguments)
         assert done.code == code and message in done.err, (arguments, done)
     assert not (tmp_path / "new").exists() and not list(tmp_path.glob(".*"))
+
+
+def test_a_format_that_cannot_hold_the_network_is_refused_before_anything_starts(
+    small_recipe: Path, call: Call, tmp_path: Path
+) -> None:
+    done = call("run", small_recipe, "--out", tmp_path / "run", 'export.formats=["spacy"]')
+    assert done.code == 2 and "export.formats" in done.err and "spacy is for taggers of words" in done.err
+    assert not (tmp_path / "run" / "corpus").exists()

@@ -20,6 +20,7 @@ from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.core.work_split import LOCK
 from bertwright.estimate.known_data import NOTHING_KNOWN, known_before
 from bertwright.estimate.machine_facts import OtherMachine
+from bertwright.export.config import unwritable
 from bertwright.model.config import without_peer
 from bertwright.recipe import Recipe
 
@@ -47,6 +48,10 @@ def _verdicts(
         yield _of_place(recipe, at)
     if "export" in pending and (missing := without_peer(recipe.network())):
         yield error("model.kind", missing, "Choose one of these, or stop before the export: --until evaluate.")
+    if "export" in pending:
+        for name in recipe.export.formats:
+            if why := unwritable(name, recipe.network()):
+                yield error("export.formats", f"{why}.", "Leave it out.")
     size = None
     # Every run checks its sources, finished or not: they are part of the corpus's identity.
     if "corpus" in stages and recipe.corpus is not None:

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from bertwright.core.artifact import Artifact
 from bertwright.core.config import Section, ShownText, runtime_only
 from bertwright.export.hub_terms import LICENCES, NAME
+from bertwright.model.config import NetworkConfig
 
 VERSION = 11
 """Incremented when the code of the stage changes its result."""
@@ -30,6 +31,20 @@ Format = Literal[
     "spacy",
 ]
 """The runtimes that files are written for."""
+
+
+_OF_ENCODERS: tuple[Format, ...] = ("ctranslate2", "ctranslate2-int8", "gguf", "gguf-f16", "gguf-q8", "static")
+
+
+def unwritable(name: Format, network: NetworkConfig) -> str:
+    """Why a format cannot hold a network, as far as its configuration tells; "" if it can."""
+    if name in _OF_ENCODERS and network.labels:
+        return f"{name} has no heads, so a network for {network.head} classification would lose what it learned"
+    if name == "spacy" and (network.head != "token" or not network.labels):
+        return "spacy is for taggers of words"
+    if name in ("spacy", "ctranslate2", "ctranslate2-int8") and network.family == "modern":
+        return f"{name} has no ModernBERT"
+    return ""
 
 
 class ExportConfig(Section):

@@ -7,6 +7,8 @@ from typing import Any, get_args
 
 import numpy as np
 import pytest
+from tests.unit.export.conftest import _bert
+from tests.unit.export.test_families import distilbert, modern
 
 from bertwright.core.errors import DataError, MissingExtraError, RecipeError
 from bertwright.core.files import make_folder
@@ -15,12 +17,14 @@ from bertwright.export.certify.lines import LINES, NASTY, Lines, read_lines, voc
 from bertwright.export.certify.run import certify
 from bertwright.export.certify.shapes import SHAPE, Certificate, Row
 from bertwright.export.certify.table import HEAD, cells, certificate_section, explanations
-from bertwright.export.config import Format
+from bertwright.export.config import Format, unwritable
 from bertwright.export.folder import write_hf_folder
 from bertwright.export.runtimes.members import RUNTIMES, runtime_named
 from bertwright.export.runtimes.runtime import Published
+from bertwright.model.model import build_model
 from bertwright.model.saved import load_network
 from bertwright.page.markup import markdown
+from bertwright.vocab.load import read_vocabulary
 
 TEXTS = ("Az árvíztűrő tükörfúrógép Győrben készült.", "The river flows through the old town.")
 
@@ -176,3 +180,21 @@ def test_servers_that_cannot_be_run_are_shown_by_their_rules(folder: Path, monke
         assert row["why"].startswith("not run; by the rules in its sources: loads") and row["version"]
         assert cells(row)[-1] == "by rules" and set(cells(row)[1:-1]) == {""}
     assert "vector is the mean of all tokens" in markdown(certificate_section(certificate))
+
+
+@pytest.mark.parametrize("labels", [(), ("O", "B-PER", "I-PER"), ("good", "bad")], ids=["masked", "token", "sequence"])
+@pytest.mark.parametrize("family", ["bert", "distilbert", "modern"])
+def test_a_recipe_is_refused_for_the_formats_that_refuse_its_network(
+    family: str, labels: tuple[str, ...], trained: Callable[..., Any], tmp_path: Path
+) -> None:
+    vocab = trained().vocab
+    entries = len(read_vocabulary(vocab.file("vocab.txt")))
+    network = {"bert": _bert(entries, False), "distilbert": distilbert(entries), "modern": modern(entries)}[family]
+    if labels:
+        network = network.model_copy(update={"labels": labels, "head": "token" if len(labels) == 3 else "sequence"})
+    hf = make_folder(tmp_path / "hf")
+    write_hf_folder(hf, build_model(network), vocab)
+    for name in get_args(Format):
+        if name in {runtime.name for runtime in RUNTIMES}:
+            refused = runtime_named(name).refusal(Published(hf))
+            assert bool(refused) == bool(unwritable(name, network)), (name, refused)
