@@ -54,7 +54,7 @@ class Static:
     folder: str = "static"
     file: str = "model.safetensors"
     reads: str = "static"
-    rounds: bool = True
+    rounds: bool = False
 
     def version(self) -> str:
         """As `Runtime.version`."""
