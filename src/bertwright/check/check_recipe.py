@@ -51,7 +51,7 @@ def _verdicts(
     if "export" in pending:
         for name in recipe.export.formats:
             if why := unwritable(name, recipe.network()):
-                yield error("export.formats", f"{why}.", "Leave it out.")
+                yield error("export.formats", f"export.formats has {name}: {why}.", "Leave it out.")
     size = None
     # Every run checks its sources, finished or not: they are part of the corpus's identity.
     if "corpus" in stages and recipe.corpus is not None:

@@ -85,13 +85,15 @@ def _run(reader: Reader, texts: Sequence[str], out: Path) -> list[float]:
     seconds, answers = list[float](), list[Outputs]()
     for number, text in enumerate(texts):
         begin = time.perf_counter()
-        answers.append(reader.run(text))
+        found = reader.run(text)
         seconds.append(time.perf_counter() - begin)
+        # A copy: a view of one row would keep the logits of all tokens.
+        answers.append({name: np.array(value, np.float32) for name, value in found.items()})
         if number % 50 == 49:
             sys.stdout.write(f"{number + 1}\n")
             sys.stdout.flush()
     for name in answers[0]:
-        values = [np.ascontiguousarray(answer[name], np.float32) for answer in answers]
+        values = [answer[name] for answer in answers]
         if not all(np.isfinite(value).all() for value in values):
             raise DataError(f"{name} has numbers that are not finite")
         np.savez(out / f"{name}.npz", *values)

@@ -27,7 +27,7 @@ def cells(row: Row) -> tuple[str, ...]:
     outputs = row.get("outputs", {}).values()
     first = row.get("same_first")
     return (
-        f"{row['title']} {row['version']}".strip(),
+        f"{row['title']} {row['version'].partition(' ')[0]}".strip(),
         ids,
         f"{max(each['largest'] for each in outputs):.0e}" if outputs else "",
         f"{min(each['cosine'] for each in outputs):.5f}" if outputs else "",
