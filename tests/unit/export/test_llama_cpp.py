@@ -289,7 +289,7 @@ def test_tokenizers_that_its_format_cannot_hold_are_refused(
     tokenizer = read_json(model.folder / "tokenizer.json")
     assert not unsupported(tokenizer) and not LlamaCpp().refusal(model)
     write_json(model.folder / "tokenizer.json", {**tokenizer, **changed})
-    assert LlamaCpp().refusal(model) == f"its tokenizer {unsupported({**tokenizer, **changed})}"
+    assert unsupported({**tokenizer, **changed}) in LlamaCpp().refusal(model)
     assert reason in LlamaCpp().refusal(model)
 
 

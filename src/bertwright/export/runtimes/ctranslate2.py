@@ -65,15 +65,15 @@ class CTranslate2:
     def refusal(self, model: Published) -> str:
         """It has converters for two families, without heads."""
         if model.family not in ("bert", "distilbert"):
-            return f"it has converters for BERT and DistilBERT, but none for {model.family or 'this network'}"
+            return f"CTranslate2 has converters for BERT and DistilBERT, but none for {model.family or 'this network'}"
         if model.head not in ("encoder", "masked"):
-            return f"it computes hidden states only, so a {model.architecture} would lose its head"
+            return f"CTranslate2 computes hidden states only, so a {model.architecture} would lose its head"
         activation = model.config.get("hidden_act" if model.family == "bert" else "activation", "gelu")
         if activation not in ACTIVATIONS:
-            return f"it does not know the activation {activation!r}, only {', '.join(ACTIVATIONS)}"
+            return f"CTranslate2 does not know the activation {activation!r}, only {', '.join(ACTIVATIONS)}"
         positions = model.config.get("position_embedding_type", "absolute")
         if positions != "absolute":
-            return f"it has absolute positions only, not {positions!r}"
+            return f"CTranslate2 has absolute positions only, not {positions!r}"
         return ""
 
     def write(self, model: Published, out: Path) -> None:

@@ -84,16 +84,18 @@ class LlamaCpp:
     def refusal(self, model: Published) -> str:
         """It has no heads, and one kind of each network."""
         if model.family not in FAMILIES:
-            return f"its networks are {', '.join(FAMILIES)}, not {model.family or 'this one'}"
+            return f"llama.cpp computes {', '.join(FAMILIES)}, not {model.family or 'this one'}"
         if model.head not in ("encoder", "masked"):
-            return f"it computes hidden states and their mean, so a {model.architecture} would lose its head"
+            return f"llama.cpp computes hidden states and their mean, so a {model.architecture} would lose its head"
         if reason := _network(model):
             return reason
         tokenizer = _tokenizer(model.folder / "tokenizer.json")
         # Published ModernBERTs have BPE, and those that it knows are in the converter's list.
         if tokenizer is None or (model.family == "modernbert" and tokenizer.get("model", {}).get("type") == "BPE"):
             return ""
-        return f"its tokenizer {reason}" if (reason := unsupported(tokenizer)) else ""
+        return (
+            f"llama.cpp has BERT's tokenizer only, and this one {reason}" if (reason := unsupported(tokenizer)) else ""
+        )
 
     def write(self, model: Published, out: Path) -> None:
         """Write the file, with mean pooling unless the folder says otherwise.
@@ -142,15 +144,15 @@ def _network(model: Published) -> str:
     # Those with tanh are what its table of GELU has; and a ModernBERT's gate is this or that.
     known = ("gelu", "silu") if model.family == "modernbert" else ("gelu", "gelu_new", "gelu_pytorch_tanh", "gelu_fast")
     if config.get(key, "gelu") not in known:
-        return f"it has the {key} {' or '.join(known)} in this network, not {config[key]!r}"
+        return f"llama.cpp has the {key} {' or '.join(known)} in this network, not {config[key]!r}"
     if config.get("position_embedding_type", "absolute") != "absolute":
-        return f"it has absolute positions only, not {config['position_embedding_type']!r}"
+        return f"llama.cpp has absolute positions only, not {config['position_embedding_type']!r}"
     if model.family == "modernbert":
         for bias in ("attention_bias", "mlp_bias", "norm_bias"):
             if config.get(bias):
-                return f"its ModernBERT has no biases, and this one has {bias}"
+                return f"llama.cpp's ModernBERT has no biases, and this one has {bias}"
         if full_attention_every(layer_types(dict(config))) is None:
-            return "its ModernBERT has full attention in layer 0 and each n-th layer after it, and this one has not"
+            return "llama.cpp's ModernBERT has full attention in layer 0 and each n-th layer after it; this one has not"
     return ""
 
 

@@ -29,7 +29,7 @@ _FORMS = ("NFC", "Lowercase", "StripAccents")
 
 
 def unsupported(tokenizer: Mapping[str, Any]) -> str:
-    """What llama.cpp's WordPiece cannot do of a `tokenizer.json`, in words that follow "its tokenizer"; "" if it can
+    """What llama.cpp's WordPiece cannot do of a `tokenizer.json`, in words that follow "this tokenizer"; "" if it can
     do all."""
     model = tokenizer.get("model") or {}
     if model.get("type") != "WordPiece":
