@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tokenizers
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
@@ -184,3 +186,28 @@ def test_the_programs_of_the_guide_run(
     np.testing.assert_allclose(there["hidden"].mean(1)[0].detach(), ours, atol=1e-5)
     for name in re.findall(r"`(Bert\w+)`", guide):
         assert hasattr(transformers, name)
+
+
+@pytest.mark.parametrize(("lower_case", "strip_accents"), [(False, False), (True, False), (True, True)])
+def test_every_form_of_the_tokenizer_gives_the_ids_of_training(
+    lower_case: bool, strip_accents: bool, tmp_path: Path
+) -> None:
+    """tokenizer.json for those that read it alone, and vocab.txt with the settings of tokenizer_config.json, which lack
+    only NFC."""
+    of = publish_ours(tmp_path / "hf", "bert", lower_case=lower_case, strip_accents=strip_accents)
+    folder = of.published.folder
+    settings = json.loads((folder / "tokenizer_config.json").read_text(encoding="utf-8"))
+    assert (settings["do_lower_case"], settings["strip_accents"]) == (lower_case, strip_accents)
+    assert settings["model_max_length"] == 64
+    special = json.loads((folder / "special_tokens_map.json").read_text(encoding="utf-8"))
+    assert special == {name: settings[name] for name in special} and len(special) == 5
+    file = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    words = transformers.BertTokenizer(str(folder / "vocab.txt"), do_lower_case=lower_case, strip_accents=strip_accents)
+    composed = [line for line in LINES if unicodedata.is_normalized("NFC", line)]
+    assert len(composed) == len(LINES) - 1
+    for line in LINES:
+        flat, _ = of.tokenizer.encode_texts([line])
+        ids = [of.tokenizer.ids(CLS), *flat.tolist(), of.tokenizer.ids(SEP)]
+        assert file.encode(line).ids == ids
+        if line in composed:
+            assert words(line, verbose=False)["input_ids"] == ids
