@@ -158,6 +158,13 @@ def test_tensors_beyond_a_file_are_beside_it(tmp_path: Path) -> None:
         np.testing.assert_array_equal(reader.run(TEXTS[0])["hidden"], whole["hidden"])
 
 
+def test_a_classifier_of_means_is_refused(tmp_path: Path) -> None:
+    folder, _ = published(tmp_path, "ModernBertForSequenceClassification")
+    assert ONNX.refusal(folder) == ""
+    write_json(tmp_path / "config.json", {**folder.config, "classifier_pooling": "mean"})
+    assert "reads the mean of all tokens (classifier_pooling)" in ONNX.refusal(Published(tmp_path))
+
+
 def test_another_network_is_refused_in_a_sentence(tmp_path: Path) -> None:
     folder, _ = published(tmp_path, "BertModel")
     write_json(tmp_path / "config.json", {**folder.config, "hidden_act": "relu"})

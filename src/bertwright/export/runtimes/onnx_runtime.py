@@ -78,9 +78,13 @@ def graph_refusal(model: Published) -> str:
     """Why there is no ONNX graph of a model, in a sentence; "" if there is one."""
     try:
         read_pretrained(model.folder)
-        _ = model.head
+        reads_texts = model.head in ("sequence", "choice")
     except BertwrightError as error:
         return str(error)
+    if reads_texts and (pooling := model.config.get("classifier_pooling", "cls")) != "cls":
+        return (
+            f"its classifier reads the {pooling} of all tokens (classifier_pooling); the graph has the state of [CLS]"
+        )
     return ""
 
 
