@@ -40,8 +40,8 @@ class Certified:
         str,
         typer.Option(
             metavar="NAME,NAME",
-            help="Only these, of transformers, sentence-transformers, onnx, onnx-fp16, onnx-int8, transformers.js, "
-            "gguf, openvino, ctranslate2, static and spacy; default: all that are installed.",
+            help="Only these, of transformers, sentence-transformers, transformers.js(-fp16, -int8) and the formats "
+            "that `convert --to` writes of a model; default: all that are installed.",
         ),
     ] = ""
     out: Annotated[

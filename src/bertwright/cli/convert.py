@@ -13,6 +13,7 @@ from bertwright.cli.options import Json, option_groups, refuse_useless
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import json_line
 from bertwright.core.errors import RecipeError
+from bertwright.export.config import Format as ModelFormat
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,8 @@ class Form:
         typer.Option(
             autocompletion=complete_format,
             metavar="KIND",
-            help="hdf5, hdf5-varlen, tfrecord, lddl, datasets; for a run also megatron; for a model onnx, onnx-fp16, "
-            "onnx-int8, openvino, gguf, ctranslate2, static or spacy.",
+            help="hdf5, hdf5-varlen, tfrecord, lddl, datasets; for a run also megatron; for a model "
+            f"{', '.join(get_args(ModelFormat))}.",
         ),
     ]
     length: Annotated[

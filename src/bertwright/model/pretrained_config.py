@@ -113,6 +113,19 @@ class Pretrained:
         return next((head for head, task in TASKS.items() if task == self.task), "sequence")
 
     @property
+    def other_pooling(self) -> str:
+        """Why its classifier cannot be used, if it reads another vector than the state of [CLS]; else ""."""
+        pooling = (
+            read_config_file(self.folder / "config.json").get("classifier_pooling", "cls") if self.stock else "cls"
+        )
+        if pooling == "cls" or self.network.family != "modern" or self.head not in ("sequence", "several", "choice"):
+            return ""
+        return (
+            f"the classifier of {self.path} reads the {pooling} of all tokens (classifier_pooling in config.json), and "
+            "classifiers here the state of [CLS]; run it with transformers, or start a fine-tuning of your own from it"
+        )
+
+    @property
     def entries_file(self) -> Path:
         """The file with its vocabulary."""
         file = entries_file(self.folder)

@@ -50,6 +50,8 @@ def load_model(path: Path | str, device: torch.device | str = "cpu") -> Model | 
     if not given.stock:
         model = load_network(given.folder)
     elif given.task:
+        if why := given.other_pooling:
+            raise RecipeError(f"{why}.")
         config = given.network.model_copy(update={"labels": given.labels, "head": given.head})
         model = network_from(config, load_tensors(given))
     elif given.lacks_head:

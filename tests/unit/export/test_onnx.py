@@ -11,6 +11,7 @@ import torch
 import transformers
 from tests.unit.export.tiny import publish
 
+from bertwright.core.errors import RecipeError
 from bertwright.core.files import make_folder, write_json
 from bertwright.export.onnx.graph import save
 from bertwright.export.onnx.model import onnx_model
@@ -162,7 +163,9 @@ def test_a_classifier_of_means_is_refused(tmp_path: Path) -> None:
     folder, _ = published(tmp_path, "ModernBertForSequenceClassification")
     assert ONNX.refusal(folder) == ""
     write_json(tmp_path / "config.json", {**folder.config, "classifier_pooling": "mean"})
-    assert "reads the mean of all tokens (classifier_pooling)" in ONNX.refusal(Published(tmp_path))
+    assert "reads the mean of all tokens (classifier_pooling" in ONNX.refusal(Published(tmp_path))
+    with pytest.raises(RecipeError, match="classifier_pooling"):
+        load_model(tmp_path)
 
 
 def test_another_network_is_refused_in_a_sentence(tmp_path: Path) -> None:

@@ -23,12 +23,12 @@ from bertwright.core.resources import default_workers
 from bertwright.core.signals import check_stop
 from bertwright.core.subprocess_group import subprocess_group
 from bertwright.export.certify.compare import difference, differing_ids, examples_of, same_first
-from bertwright.export.certify.lines import Lines, with_mask
+from bertwright.export.certify.lines import NASTY, Lines, with_mask
 from bertwright.export.certify.measure import Job, load_answers
 from bertwright.export.certify.shapes import Certificate, Difference, Row, Status
 from bertwright.export.runtimes.members import RUNTIMES, runtime_named
 from bertwright.export.runtimes.rules import Loading, loadings
-from bertwright.export.runtimes.runtime import Explains, Published, Runtime, installed
+from bertwright.export.runtimes.runtime import Explains, Published, Runtime
 from bertwright.model.pretrained_config import weight_files
 from bertwright.model.text_encoder import load_tokenizer
 from bertwright.vocab.entries import CLS, SEP
@@ -60,12 +60,13 @@ def certify(folder: Path, lines: Lines, runtimes: Sequence[str] = (), log: Log =
     for runtime in [runtime_named(REFERENCE), *chosen]:
         if missing := runtime.missing():
             raise MissingExtraError(missing)
-    texts, others = lines.compared, lines.others
+    texts, others, replaced = lines.compared, lines.others, list[str]()
     if model.head == "masked":
-        texts = [with_mask(text, int(model.config["max_position_embeddings"])) for text in texts]
+        masked = [with_mask(text, int(model.config["max_position_embeddings"])) for text in texts]
+        texts, replaced = [text for text, _ in masked], [word for _, word in masked]
     with TemporaryDirectory(prefix="bertwright-certify-") as scratch:
         comparing = _Comparing(model, texts, others, Path(scratch), log)
-        rows = [comparing.reference_row()]
+        rows = [comparing.reference_row(replaced[len(NASTY) :])]
         rows += [comparing.row(runtime) for runtime in chosen if runtime.name != REFERENCE]
     if not runtimes:
         rows += [_by_rules(each) for each in loadings(model)]
@@ -87,9 +88,11 @@ class _Comparing:
         self.scratch, self.log = scratch, log
         self.reference = self._answers(runtime_named(REFERENCE))
         self.ids, self.entries = self.reference.facts["ids"], list[str]()
+        self.words = dict[int, int]()
 
-    def reference_row(self) -> Row:
-        """The row of the reference, whose ids are compared with those that the model was trained on."""
+    def reference_row(self, replaced: Sequence[str]) -> Row:
+        """The row of the reference, whose ids are compared with those that the model was trained on; `replaced` are the
+        words behind the [MASK] of the lines that are no hard ones."""
         runtime = runtime_named(REFERENCE)
         row = self._new_row(runtime, self.reference, "reference")
         try:
@@ -98,6 +101,10 @@ class _Comparing:
             # Another kind of vocabulary than ours: what the reference makes of a text is all there is to compare with.
             return {**row, "why": f"its ids are taken as right: {error}"}
         self.entries = tokenizer.vocabulary
+        for number, word in enumerate(replaced, len(NASTY)):
+            ids = tokenizer.encode_texts([word])[0].tolist()
+            if len(ids) == 1:  # a word of several entries is not what one [MASK] stands for
+                self.words[number] = ids[0]
         self.ids = _own_ids(tokenizer, [*self.texts, *self.others], int(self.model.config["max_position_embeddings"]))
         return self._with_ids(row, self.reference)
 
@@ -146,7 +153,7 @@ class _Comparing:
     def _new_row(self, runtime: Runtime, answers: _Answers | None, status: Status) -> Row:
         row: Row = {"runtime": runtime.name, "title": runtime.title, "version": "", "status": status, "why": ""}
         if answers is None:
-            return {**row, "version": installed(runtime.package)}
+            return {**row, "version": runtime.version()}
         facts = answers.facts
         measured = {name: facts[name] for name in ("version", "milliseconds", "memory_bytes")}
         return {**row, **measured}  # type: ignore[typeddict-item]
@@ -156,6 +163,9 @@ class _Comparing:
         given, texts = answers.facts["ids"], [*self.texts, *self.others]
         differing = differing_ids(self.ids, given)
         row = {**row, "lines": len(texts), "other_ids": len(differing)}
+        if self.words and (logits := answers.outputs.get("logits")):
+            right = sum(int(logits[number].argmax()) == word for number, word in self.words.items())
+            row = {**row, "right": right / len(self.words), "guessed": len(self.words)}
         if not differing:
             return row
         runtime, why = runtime_named(row["runtime"]), f"{len(differing):,} of {len(texts):,} lines get other ids"

@@ -57,6 +57,10 @@ class Row(TypedDict):
     """Texts whose outputs were compared."""
     same_first: NotRequired[Number | None]
     """Share of answers whose best class, word or nearest line is the reference's; None if there is no choice."""
+    right: NotRequired[Number]
+    """Share of the words behind a [MASK] that are its best guess, of those that are one entry of the vocabulary."""
+    guessed: NotRequired[Count]
+    """How many such words there are."""
     milliseconds: NotRequired[Number]
     """Median time of one text, one thread, texts one after another."""
     memory_bytes: NotRequired[Count]

@@ -39,7 +39,10 @@ def cells(row: Row) -> tuple[str, ...]:
 
 
 def explanations(certificate: Certificate) -> Iterator[str]:
-    """Why runtimes differ, refused or failed, each with its smallest examples."""
+    """How many masked words each runtime guesses; why runtimes differ, refused or failed, with small examples."""
+    if right := [row for row in certificate["rows"] if "right" in row]:
+        shares = "; ".join(f"{row['title']} {100 * row['right']:.1f} %" for row in right)
+        yield f"Words behind [MASK] that are the best guess, of {right[0]['guessed']:,}: {shares}."
     for row in certificate["rows"]:
         if row["why"]:
             yield f"{row['title']}: {row['why']}"

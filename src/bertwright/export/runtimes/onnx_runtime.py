@@ -77,15 +77,9 @@ ONNX_INT8 = OnnxRuntime("onnx-int8", "ONNX Runtime, int8", "int8", "model_quanti
 def graph_refusal(model: Published) -> str:
     """Why there is no ONNX graph of a model, in a sentence; "" if there is one."""
     try:
-        read_pretrained(model.folder)
-        reads_texts = model.head in ("sequence", "choice")
+        return read_pretrained(model.folder).other_pooling
     except BertwrightError as error:
         return str(error)
-    if reads_texts and (pooling := model.config.get("classifier_pooling", "cls")) != "cls":
-        return (
-            f"its classifier reads the {pooling} of all tokens (classifier_pooling); the graph has the state of [CLS]"
-        )
-    return ""
 
 
 def write_onnx(model: Published, path: Path, precision: Precision) -> None:
