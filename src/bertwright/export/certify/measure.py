@@ -13,6 +13,7 @@ import resource
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -66,14 +67,14 @@ def main() -> int:
 
 
 def _answer(job: Job) -> None:
-    runtime, before = runtime_named(job.runtime), _peak()
+    runtime, before = runtime_named(job.runtime), _begin_measuring()
     folder = Path(job.folder)
     with runtime.open(Published(folder), Path(job.written) if job.written else folder, threads=1) as reader:
         ids = [reader.ids(text) for text in [*job.texts, *job.others]]
         seconds = _run(reader, job.texts, Path(job.out))
-        memory = _peak() - before
+        memory = _memory("VmHWM") - before
     # A runtime that is a program of its own has ended only now, and only then its memory is known.
-    memory = max(memory, _peak(resource.RUSAGE_CHILDREN))
+    memory = max(memory, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
     facts = {"ids": ids, "milliseconds": 1000 * median(seconds), "memory_bytes": memory, "version": runtime.version()}
     write_json(Path(job.out) / ANSWERS, facts)
 
@@ -110,8 +111,20 @@ def load_answers(out: Path) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     return facts, outputs
 
 
-def _peak(who: int = resource.RUSAGE_SELF) -> int:
-    return resource.getrusage(who).ru_maxrss * 1024
+def _begin_measuring() -> int:
+    """The bytes of memory that this process has now; forgets the most that it had, while it imported packages."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    return _memory("VmRSS")
+
+
+def _memory(name: str) -> int:
+    """The bytes of memory of this process, now (VmRSS) or at most (VmHWM); the most where there is no /proc."""
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+            if line.startswith(f"{name}:"):
+                return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 if __name__ == "__main__":

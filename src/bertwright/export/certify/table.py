@@ -27,7 +27,7 @@ def cells(row: Row) -> tuple[str, ...]:
     outputs = row.get("outputs", {}).values()
     first = row.get("same_first")
     return (
-        f"{row['title']} {row['version'].partition(' ')[0]}".strip(),
+        f"{row['title']} {row['version'].partition(' (')[0]}".strip(),
         ids,
         f"{max(each['largest'] for each in outputs):.0e}" if outputs else "",
         f"{min(each['cosine'] for each in outputs):.5f}" if outputs else "",
@@ -43,13 +43,18 @@ def explanations(certificate: Certificate) -> Iterator[str]:
     if right := [row for row in certificate["rows"] if "right" in row]:
         shares = "; ".join(f"{row['title']} {100 * row['right']:.1f} %" for row in right)
         yield f"Words behind [MASK] that are the best guess, of {right[0]['guessed']:,}: {shares}."
+    seen = set[str]()
     for row in certificate["rows"]:
         if row["why"]:
             yield f"{row['title']}: {row['why']}"
         for example in row.get("examples", []):
             tokens = f"{' '.join(example['given'])} instead of {' '.join(example['expected'])}"
             reason = f". {example['reason']}" if example.get("reason") else ""
-            yield f"{example['text']!r}: {tokens}{reason}"
+            note = f"{example['text']!r}: {tokens}{reason}"
+            # One program in three precisions has the same tokenizer.
+            if note not in seen:
+                seen.add(note)
+                yield note
 
 
 def certificate_section(certificate: Certificate) -> list[Content]:
