@@ -16,7 +16,7 @@ from bertwright.export.certify.shapes import Difference, Example
 from bertwright.export.runtimes.runtime import Head
 
 Floats = NDArray[np.float32]
-_EXAMPLES, _TOKENS = 3, 8
+_EXAMPLES, _TOKENS, _SHOWN = 3, 8, 120
 
 
 def differing_ids(expected: Sequence[Sequence[int]], given: Sequence[Sequence[int]]) -> list[int]:
@@ -46,7 +46,7 @@ def _example(text: str, expected: Sequence[int], given: Sequence[int], entries: 
     same = next((i for i, (a, b) in enumerate(zip(expected, given, strict=False)) if a != b), 0)
     same = same or min(len(expected), len(given))
     here, there = ([_token(i, entries) for i in ids[same : same + _TOKENS]] for ids in (expected, given))
-    return {"text": text if len(text) < 200 else f"{text[:200]}…", "expected": here, "given": there}
+    return {"text": text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…", "expected": here, "given": there}
 
 
 def _token(number: int, entries: Sequence[str]) -> str:
