@@ -124,6 +124,8 @@ def test_differences_are_those_of_numpy() -> None:
         float((a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum())) for a, b in zip(expected, given, strict=True)
     ]
     assert found["cosine"] == pytest.approx(np.mean(cosines), rel=1e-6)
+    scores = [np.array([value], np.float32) for value in (0.01, -2.0, 3.0)]
+    assert difference(scores, [scores[0] - 0.02, *scores[1:]])["cosine"] > 0.999, "one sign among three numbers"
     with pytest.raises(DataError, match="shape"):
         difference(expected, expected[::-1])
     assert differing_ids([[1, 2], [3]], [[1, 2], [4]]) == [1]

@@ -64,8 +64,16 @@ def difference(expected: Sequence[Floats], given: Sequence[Floats]) -> Differenc
     return {
         "largest": max(float(each.max(initial=0)) for each in apart) / scale,
         "mean": sum(float(each.sum()) for each in apart) / max(1, sum(each.size for each in apart)) / scale,
-        "cosine": float(np.mean([_cosine(a, b) for a, b in zip(expected, given, strict=True)])),
+        "cosine": _mean_cosine(expected, given),
     }
+
+
+def _mean_cosine(expected: Sequence[Floats], given: Sequence[Floats]) -> float:
+    if all(each.size == 1 for each in expected):  # of two numbers it would be their signs: all lines are one vector
+        return _cosine(
+            np.concatenate([each.ravel() for each in expected]), np.concatenate([each.ravel() for each in given])
+        )
+    return float(np.mean([_cosine(a, b) for a, b in zip(expected, given, strict=True)]))
 
 
 def _cosine(a: Floats, b: Floats) -> float:

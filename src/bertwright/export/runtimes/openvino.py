@@ -67,6 +67,7 @@ class OpenVino:
 
         def compute(given: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
             found = network(dict(given))
-            return {output.any_name: found[output] for output in network.outputs}
+            # An output may have several names: that of its node comes beside the one that it was given.
+            return {name: found[output] for output in network.outputs for name in output.names}
 
         yield text_reader(model, [each.any_name for each in network.inputs], compute)
