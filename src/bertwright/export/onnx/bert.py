@@ -1,4 +1,4 @@
-"""BERT as ONNX. Dimensions of values: B texts, S tokens of the longest of them, H hidden, C classes."""
+"""BERT as ONNX. Dimensions of values: B texts, S tokens of the longest of them, T = B·S tokens, H hidden, C classes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bertwright.model.bert.network import BertConfig
 
 
 def encode(graph: Graph, config: BertConfig, texts: Texts) -> str:
-    """The hidden states [B, S, H] of the last layer."""
+    """The hidden states [T, H] of the last layer."""
     return post_norm.encode(graph, config, config.family, texts)
 
 
@@ -19,5 +19,5 @@ def pool(graph: Graph, first: str) -> str:
 
 
 def classify(graph: Graph, config: BertConfig, states: str) -> str:
-    """Logits [B, C] or [B, S, C] of the pooler's output or of the states of tokens."""
+    """Logits [B, C] or [T, C] of the pooler's output or of the states of tokens."""
     return graph.linear(states, "classification.classifier")

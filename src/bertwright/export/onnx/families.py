@@ -1,6 +1,6 @@
 """The ONNX graph of each family of networks.
 
-Dimensions of values: B texts, S tokens of the longest of them, H hidden, C classes.
+Dimensions of values: B texts, S tokens of the longest of them, T = B·S tokens, H hidden, C classes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bertwright.model.modern.network import ModernConfig
 
 
 def encode(graph: Graph, config: NetworkConfig, texts: Texts) -> str:
-    """The hidden states [B, S, H] of the last layer."""
+    """The hidden states [T, H] of the last layer."""
     match config:
         case BertConfig():
             return bert.encode(graph, config, texts)
@@ -35,7 +35,7 @@ def pool(graph: Graph, config: NetworkConfig, first: str) -> str:
 
 
 def classify(graph: Graph, config: NetworkConfig, states: str) -> str:
-    """Logits [B, C] or [B, S, C] of a classifier, given what `pool` returns or the states of tokens."""
+    """Logits [B, C] or [T, C] of a classifier, given what `pool` returns or the states of tokens."""
     match config:
         case BertConfig():
             return bert.classify(graph, config, states)

@@ -3,7 +3,8 @@
 The graph is written with operators of opset 17 and with operators of ONNX Runtime (domain com.microsoft) that compute
 what several standard ones do in one pass; ONNX Runtime for the web and OpenVINO have these, too.
 
-Names carry shapes: O outputs and I inputs of a linear map, R rows of an embedding, V vocabulary, H hidden.
+Names carry shapes: O outputs and I inputs of a linear map, R rows of an embedding, V vocabulary, H hidden, T tokens
+of all texts.
 """
 
 from __future__ import annotations
@@ -75,15 +76,15 @@ class Graph:
         return self.nodes(kind, inputs, ("",), fused, **attributes)[0]
 
     def nodes(
-        self, kind: str, inputs: Sequence[str], ends: Sequence[str | None], fused: bool = False, **attributes: Any
+        self, kind: str, inputs: Sequence[str], ends: Sequence[str], fused: bool = False, **attributes: Any
     ) -> list[str]:
-        """The results of an operator, whose names have these ends; None where a result is not used."""
+        """The results of an operator, whose names have these ends."""
         from onnx.helper import make_node
 
         name = f"{kind}_{len(self._nodes)}"
-        results = ["" if end is None else f"{name}{end}" for end in ends]
+        results = [f"{name}{end}" for end in ends]
         self._nodes.append(make_node(kind, inputs, results, name, domain=FUSED if fused else "", **attributes))
-        return [result for result in results if result]
+        return results
 
     def split(self, x: str, *widths: int) -> list[str]:
         """Parts of the last dimension."""
@@ -100,29 +101,37 @@ class Graph:
         return self.node("Mul", self.node("Cast", whole, to=FLOAT), self.node("Unsqueeze", scale, self.whole(-1)))
 
     def decoder(self, x: str, embedding: str, bias: str) -> str:
-        """The product of `x` with the rows of an embedding, which the file has once, plus a bias or ""."""
+        """The product of `x` [T, H] with the rows of an embedding, which the file has once, plus a bias or ""."""
         table_VH = self.tensors[f"{embedding}.weight"]
         if self.precision == "int8":
             whole_VH, scales_V = quantized(table_VH)
             weight = self.node("Transpose", self.constant(f"{embedding}.weight_int8", whole_VH), perm=(1, 0))
             return self._in_int8(x, weight, self.constant(f"{embedding}.scales", scales_V), bias, twice=False)
         weight = self.node("Transpose", self.constant(f"{embedding}.weight", table_VH), perm=(1, 0))
-        product = self.node("MatMul", x, weight)
-        return self.node("Add", product, bias) if bias else product
+        return self._in_floats(x, weight, bias)
 
-    def linear(self, x: str, *names: str, twice: bool = True) -> str:
-        """The linear map `name` of the last dimension of `x`; several as one product, their outputs side by side. In
-        int8 `x` is rounded to 8 bits, and with `twice` also what that leaves."""
+    def linear(self, x: str, name: str, twice: bool = True) -> str:
+        """The linear map `name` of the rows of `x` [T, I], as [T, O]; `twice` as in `product`."""
+        return self.product(x, name, bias=self.parameter(f"{name}.bias"), twice=twice)
+
+    def product(self, x: str, *names: str, bias: str = "", twice: bool = True) -> str:
+        """The product of `x` [T, I] with the weights of the linear maps `names`, their outputs side by side [T, O],
+        plus a bias or "". In int8 `x` is rounded to 8 bits, and with `twice` also what that leaves."""
         weight_OI = np.concatenate([self.tensors[f"{name}.weight"] for name in names])
-        biases = [self.tensors[f"{name}.bias"] for name in names if f"{name}.bias" in self.tensors]
         name = "+".join(names)
-        bias = self.constant(f"{name}.bias", np.concatenate(biases)) if biases else ""
         if self.precision == "int8":
             whole_OI, scales_O = quantized(weight_OI)
             weight = self.constant(f"{name}.weight_int8", whole_OI.T)
             return self._in_int8(x, weight, self.constant(f"{name}.scales", scales_O), bias, twice)
-        product = self.node("MatMul", x, self.constant(f"{name}.weight", weight_OI.T))
-        return self.node("Add", product, bias) if bias else product
+        return self._in_floats(x, self.constant(f"{name}.weight", weight_OI.T), bias)
+
+    def bias(self, *names: str) -> str:
+        """The biases of the linear maps `names` one after another [O]."""
+        bias_O = np.concatenate([self.tensors[f"{name}.bias"] for name in names])
+        return self.constant("+".join(names) + ".bias", bias_O)
+
+    def _in_floats(self, x: str, weight: str, bias: str) -> str:
+        return self.node("Gemm", x, weight, bias) if bias else self.node("MatMul", x, weight)
 
     def _in_int8(self, x: str, weight: str, scales: str, bias: str, twice: bool) -> str:
         if not twice:
@@ -134,17 +143,17 @@ class Graph:
 
     def norm(self, x: str, name: str, epsilon: float) -> str:
         """The layer norm `name` of `x`."""
-        scale, shift = self._of_norm(name)
-        return self.node("LayerNormalization", x, scale, *filter(None, (shift,)), axis=-1, epsilon=epsilon)
+        weights = filter(None, (self.parameter(f"{name}.weight"), self.parameter(f"{name}.bias")))
+        return self.node("LayerNormalization", x, *weights, axis=-1, epsilon=epsilon)
 
     def add_norm(self, x: str, residual: str, name: str, epsilon: float) -> tuple[str, str]:
-        """The layer norm `name` of `x + residual`, and that sum."""
-        inputs = (x, residual, *filter(None, self._of_norm(name)))
-        normed, total = self.nodes("SkipLayerNormalization", inputs, ("", None, None, "_sum"), True, epsilon=epsilon)
-        return normed, total
+        """The layer norm `name` of `x + residual`, and that sum, all [T, H].
 
-    def _of_norm(self, name: str) -> tuple[str, str]:
-        return self.parameter(f"{name}.weight"), self.parameter(f"{name}.bias")
+        ONNX Runtime has one operator for both, which takes seven times as long on a CPU; it does not put it in the
+        place of these two where they have two dimensions.
+        """
+        total = self.node("Add", x, residual)
+        return self.norm(total, name, epsilon), total
 
     def model(self, inputs: Mapping[str, Shape], outputs: Mapping[str, tuple[str, Shape]]) -> ModelProto:
         """The graph as a model, with the names and dimensions of its inputs (int64), and of its outputs (float32) with

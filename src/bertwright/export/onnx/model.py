@@ -38,8 +38,9 @@ def onnx_model(config: NetworkConfig, tensors: Mapping[str, NDArray[Any]], preci
     graph, chooses = Graph(tensors, precision), bool(config.labels) and config.head == "choice"
     names = [IDS, MASK, *([SEGMENTS] if config.segments else [])]
     ids, mask, segments = [*(_flat(graph, name) if chooses else name for name in names), ""][:3]
-    hidden = encode(graph, config, Texts(ids, mask, segments))
-    outputs = _classified(graph, config, hidden) if config.labels else _pretrained(graph, config, hidden)
+    texts = Texts(ids, mask, segments)
+    states = encode(graph, config, texts)
+    outputs = (_classified if config.labels else _pretrained)(graph, config, texts, states)
     return graph.model(dict.fromkeys(names, _CHOICES if chooses else _TEXTS), outputs)
 
 
@@ -49,22 +50,25 @@ def _flat(graph: Graph, name: str) -> str:
     return graph.node("Reshape", name, graph.node("Concat", graph.whole(-1), length, axis=0))
 
 
-def _pretrained(graph: Graph, config: NetworkConfig, hidden: str) -> dict[str, Value]:
+def _pretrained(graph: Graph, config: NetworkConfig, texts: Texts, states: str) -> dict[str, Value]:
     outputs: dict[str, Value] = {}
     if "mlm.transform.weight" in graph.tensors:
-        x = graph.node("Gelu", graph.linear(hidden, "mlm.transform"), fused=True)
+        x = graph.node("Gelu", graph.linear(states, "mlm.transform"), fused=True)
         x = graph.norm(x, "mlm.norm", config.layer_norm_eps)
         logits = graph.decoder(x, f"{config.family}.embeddings.token", graph.parameter("mlm.bias"))
-        outputs[LOGITS] = (logits, (*_TEXTS, config.vocab_size))
+        outputs[LOGITS] = (texts.by_text(graph, logits), (*_TEXTS, config.vocab_size))
+    hidden = texts.by_text(graph, states)
     outputs[HIDDEN] = (hidden, (*_TEXTS, config.hidden_size))
     if "nsp.classifier.weight" in graph.tensors:
         outputs[PAIRS] = (graph.linear(_pooled(graph, config, hidden), "nsp.classifier"), (_TEXTS[0], 2))
     return outputs
 
 
-def _classified(graph: Graph, config: NetworkConfig, hidden: str) -> dict[str, Value]:
-    states = hidden if config.reads_tokens else _pooled(graph, config, hidden)
-    logits = classify(graph, config, states)
+def _classified(graph: Graph, config: NetworkConfig, texts: Texts, states: str) -> dict[str, Value]:
+    if config.reads_tokens:
+        logits = texts.by_text(graph, classify(graph, config, states))
+    else:
+        logits = classify(graph, config, _pooled(graph, config, texts.by_text(graph, states)))
     match config.head:
         case "token":
             return {LOGITS: (logits, (*_TEXTS, len(config.labels)))}

@@ -1,4 +1,7 @@
-"""ModernBERT as ONNX. Dimensions of values: B texts, S tokens of the longest of them, H hidden, C classes."""
+"""ModernBERT as ONNX.
+
+Dimensions of values: B texts, S tokens of the longest of them, T = B·S tokens, H hidden, C classes.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,8 @@ _UNSEEN = -10_000.0
 
 
 def encode(graph: Graph, config: ModernConfig, texts: Texts) -> str:
-    """The hidden states [B, S, H] of the last layer."""
-    token = graph.rows("modern.embeddings.token", texts.ids)
+    """The hidden states [T, H] of the last layer."""
+    token = texts.rows(graph, graph.rows("modern.embeddings.token", texts.ids), config.hidden_size)
     x = normed = graph.norm(token, "modern.embeddings.norm", config.norm_eps)
     zero, one = (graph.constant(name, np.array(value)) for name, value in (("zero", 0), ("one", 1)))
     places = graph.node("Range", zero, graph.node("Squeeze", texts.length(graph)), one)
@@ -25,7 +28,7 @@ def encode(graph: Graph, config: ModernConfig, texts: Texts) -> str:
     for number in range(config.num_hidden_layers):
         name = f"modern.layers.{number}"
         seen = (mask, "" if config.is_global(number) else window)
-        attended = _attended(graph, config, number, normed, (positions, *seen))
+        attended = _attended(graph, config, number, texts, normed, (positions, *seen))
         product = graph.linear(attended, f"{name}.attention.output", twice=False)
         normed, x = graph.add_norm(product, x, f"{name}.feed_forward.norm", config.norm_eps)
         half = config.intermediate_size
@@ -37,21 +40,24 @@ def encode(graph: Graph, config: ModernConfig, texts: Texts) -> str:
 
 
 def classify(graph: Graph, config: ModernConfig, states: str) -> str:
-    """Logits [B, C] or [B, S, C] of the states of [CLS] or of tokens."""
+    """Logits [B, C] or [T, C] of the states of [CLS] or of tokens."""
     x = graph.node("Gelu", graph.linear(states, "classification.transform"), fused=True)
     return graph.linear(graph.norm(x, "classification.norm", config.norm_eps), "classification.classifier")
 
 
-def _attended(graph: Graph, config: ModernConfig, number: int, x: str, places: tuple[str, str, str]) -> str:
+def _attended(
+    graph: Graph, config: ModernConfig, number: int, texts: Texts, x: str, places: tuple[str, str, str]
+) -> str:
     """Attention of layer `number` at positions [B, S] to the keys that mask and window leave."""
     positions, *seen = places
     width = config.hidden_size
-    qkv = graph.linear(x, f"modern.layers.{number}.attention.qkv")
+    qkv = texts.by_text(graph, graph.linear(x, f"modern.layers.{number}.attention.qkv"))
     theta = config.global_rope_theta if config.is_global(number) else config.local_rope_theta
     q, k, v = graph.split(qkv, width, width, width)
     q, k = (_rotated(graph, config, each, positions, theta) for each in (q, k))
     heads = config.num_attention_heads
-    return graph.node("MultiHeadAttention", q, k, v, "", *filter(None, seen), fused=True, num_heads=heads)
+    attended = graph.node("MultiHeadAttention", q, k, v, "", *filter(None, seen), fused=True, num_heads=heads)
+    return texts.rows(graph, attended, width)
 
 
 def _rotated(graph: Graph, config: ModernConfig, x: str, positions: str, theta: float) -> str:

@@ -1,6 +1,6 @@
 """The layers of BERT and DistilBERT, and their embeddings, as ONNX.
 
-Dimensions of values: B texts, S tokens of the longest of them, H hidden.
+Dimensions of values: B texts, S tokens of the longest of them, T = B·S tokens, H hidden.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class PostNormNetwork(Protocol):
 
 
 def encode(graph: Graph, config: PostNormNetwork, family: str, texts: Texts) -> str:
-    """The hidden states [B, S, H] of the last layer, of the network whose tensors are named after `family`."""
+    """The hidden states [T, H] of the last layer, of the network whose tensors are named after `family`."""
     mask, x = graph.node("Cast", texts.mask, to=INT32), _embedded(graph, config, f"{family}.embeddings", texts)
     for number in range(config.num_hidden_layers):
         attention, forward = (f"{family}.layers.{number}.{part}" for part in ("attention", "feed_forward"))
-        attended = _attended(graph, config, attention, x, mask)
+        attended = _attended(graph, config, attention, x, texts, mask)
         product = graph.linear(attended, f"{attention}.output", twice=False)
         x, _ = graph.add_norm(product, x, f"{attention}.norm", config.layer_norm_eps)
         inner = graph.node("Gelu", graph.linear(x, f"{forward}.inner"), fused=True)
@@ -48,13 +48,14 @@ def encode(graph: Graph, config: PostNormNetwork, family: str, texts: Texts) -> 
 def _embedded(graph: Graph, config: PostNormNetwork, name: str, texts: Texts) -> str:
     places = graph.node("Slice", graph.parameter(f"{name}.position.weight"), graph.whole(0), texts.length(graph))
     x = graph.node("Add", graph.rows(f"{name}.token", texts.ids), places)
-    if not texts.segments:
-        return graph.norm(x, f"{name}.norm", config.layer_norm_eps)
-    return graph.add_norm(x, graph.rows(f"{name}.segment", texts.segments), f"{name}.norm", config.layer_norm_eps)[0]
+    if texts.segments:
+        x = graph.node("Add", x, graph.rows(f"{name}.segment", texts.segments))
+    return graph.norm(texts.rows(graph, x, config.hidden_size), f"{name}.norm", config.layer_norm_eps)
 
 
-def _attended(graph: Graph, config: PostNormNetwork, name: str, x: str, mask: str) -> str:
-    width = config.hidden_size
-    qkv = graph.linear(x, *(f"{name}.{part}" for part in ("query", "key", "value")))
-    q, k, v = graph.split(qkv, width, width, width)
-    return graph.node("MultiHeadAttention", q, k, v, "", mask, fused=True, num_heads=config.num_attention_heads)
+def _attended(graph: Graph, config: PostNormNetwork, name: str, x: str, texts: Texts, mask: str) -> str:
+    """Attention, whose operator adds the biases of queries, keys and values while it orders them by heads."""
+    width, maps = config.hidden_size, [f"{name}.{part}" for part in ("query", "key", "value")]
+    q, k, v = graph.split(texts.by_text(graph, graph.product(x, *maps)), width, width, width)
+    inputs, heads = (q, k, v, graph.bias(*maps), mask), config.num_attention_heads
+    return texts.rows(graph, graph.node("MultiHeadAttention", *inputs, fused=True, num_heads=heads), width)
