@@ -77,6 +77,7 @@ ONNX_INT8 = OnnxRuntime("onnx-int8", "ONNX Runtime, int8", "int8", "model_quanti
 def graph_refusal(model: Published) -> str:
     """Why there is no ONNX graph of a model, in a sentence; "" if there is one."""
     try:
+        _ = model.head  # an unknown one is an error
         return read_pretrained(model.folder).other_pooling
     except BertwrightError as error:
         return str(error)
