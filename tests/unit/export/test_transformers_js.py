@@ -209,6 +209,7 @@ def test_a_folder_without_a_tokenizer_it_reads(tmp_path: Path) -> None:
     assert TRANSFORMERS_JS.refusal(model).startswith("there is no tokenizer_config.json; save the tokenizer")
 
 
+@pytest.mark.skipif(not (MODULES / "@huggingface").is_dir(), reason="transformers.js is not here: make programs")
 def test_the_classes_are_those_of_the_package(tmp_path: Path) -> None:
     """Also that those it is refused for are still absent."""
     code = f"""
