@@ -68,17 +68,20 @@ programs: $(TOOLS)
 demo: $(PACKAGE)
 	$(BIN)/bertwright run recipes/demo.toml --out runs/demo
 
+# tests/runtimes loads libraries that may not bear those of torch's training, so it has processes of its own.
 # Files go to the processes in their order: by number of tests, the files with few but slow ones would come last, and
 # the other processes would wait for one.
 test: programs
-	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder -m "not slow and not gpu" $(TESTS)
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder --ignore tests/runtimes -m "not slow and not gpu" $(TESTS)
+	$(if $(filter tests,$(TESTS)),$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not gpu" tests/runtimes)
 
 # No process of its own is started by these, so two of pytest keep two cores busy.
 test-fast: $(TOOLS)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not gpu and not heavy" tests/rules tests/fidelity tests/unit
 
 test-all: programs
-	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder -m "not gpu" $(TESTS)
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder --ignore tests/runtimes -m "not gpu" $(TESTS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not gpu" tests/runtimes
 	if command -v $(ORT_PYTHON) > /dev/null; then $(MAKE) test-ort; else echo "test-ort is skipped: it needs $(ORT_PYTHON)"; fi
 	if $(MAKE) $(DEEPSPEED_PACKAGES); then $(MAKE) test-deepspeed; else echo "test-deepspeed is skipped: DeepSpeed cannot be installed here, as said above"; fi
 	$(MAKE) test-transformers4

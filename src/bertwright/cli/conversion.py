@@ -14,6 +14,7 @@ from bertwright.examples.config import PlanSet
 from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.planned import open_heldout, open_loader, with_labels
 from bertwright.examples.store import Store
+from bertwright.export.certify.measure import Job, run_job
 from bertwright.export.runtimes.members import runtime_named
 from bertwright.export.runtimes.runtime import Published
 from bertwright.formats import convert as between
@@ -85,7 +86,8 @@ def convert_model(source: Path, destination: Path, name: str, log: Log = SILENT)
     if why := runtime.refusal(model):
         raise RecipeError(why)
     with atomic_folder(destination) as draft:
-        runtime.write(model, draft)
+        # Not in this process, whose libraries might not bear those of the runtime.
+        run_job(Job(name, str(model.folder), str(draft)), runtime.title)
         size = sum(file.stat().st_size for file in draft.rglob("*") if file.is_file())
     log.say(f"convert: {model.folder} for {runtime.title} {runtime.version()}, {size_of(size)}")
     return {"to": name, "version": runtime.version(), "architecture": model.architecture, "bytes": size}

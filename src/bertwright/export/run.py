@@ -18,6 +18,7 @@ from bertwright.evaluate.shapes import PREDICTIONS
 from bertwright.examples.config import TextsConfig
 from bertwright.export.card import Checked, model_card
 from bertwright.export.certify.lines import Lines, heldout_lines, vocabulary_lines
+from bertwright.export.certify.measure import Job, run_job
 from bertwright.export.certify.run import certify
 from bertwright.export.certify.shapes import CERTIFICATE
 from bertwright.export.config import VERSION, ExportConfig, Inputs, sections
@@ -119,7 +120,8 @@ def write_formats(hf: Path, formats: Sequence[str], log: Log) -> None:
         if why := runtime.refusal(model):
             raise RecipeError(f"export.formats has {runtime.name}, but {why}. Leave it out.")
     for runtime in runtimes:
-        runtime.write(model, make_folder(hf / runtime.folder))
+        # Not in this process, whose libraries might not bear those of the runtime.
+        run_job(Job(runtime.name, str(hf), str(make_folder(hf / runtime.folder))), runtime.title)
         log.say(f"export: {runtime.folder}/ is for {runtime.title} {runtime.version()}")
 
 

@@ -10,19 +10,24 @@ from __future__ import annotations
 
 import json
 import resource
+import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
 
+from bertwright.core.child_process import PATIENCE, why_failed
 from bertwright.core.errors import BertwrightError, DataError
 from bertwright.core.files import make_folder, write_json
+from bertwright.core.signals import check_stop
+from bertwright.core.subprocess_group import subprocess_group
 from bertwright.export.runtimes.members import runtime_named
 from bertwright.export.runtimes.runtime import Outputs, Published, Reader
 
@@ -99,6 +104,31 @@ def _run(reader: Reader, texts: Sequence[str], out: Path) -> list[float]:
             raise DataError(f"{name} has numbers that are not finite")
         np.savez(out / f"{name}.npz", *values)
     return seconds
+
+
+def run_job(job: Job, name: str, show: Callable[[int], None] = lambda done: None) -> None:
+    """Do the job in a child; `show` is given how many texts are answered, messages call it `name`. `DataError` with the
+    reason if it fails."""
+    command = [sys.executable, "-m", __name__]
+    # A file instead of a pipe, which nobody reads before the end: a full one would stop the child.
+    with (
+        TemporaryFile() as errors,
+        subprocess_group(
+            command, PATIENCE, name=name, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
+        ) as process,
+    ):
+        assert process.stdin and process.stdout
+        with suppress(BrokenPipeError):
+            process.stdin.write(job.to_json().encode())
+            process.stdin.close()
+        for line in process.stdout:
+            check_stop()
+            if line.strip().isdigit():  # a library of the runtime may print, too
+                show(int(line))
+        code = process.wait()
+        errors.seek(0)
+        if code:
+            raise DataError(why_failed(b"", errors.read(), code))
 
 
 def load_answers(out: Path) -> tuple[dict[str, Any], dict[str, list[Any]]]:

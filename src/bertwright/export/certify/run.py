@@ -5,26 +5,20 @@ from __future__ import annotations
 import platform
 import re
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from bertwright.core import __version__
-from bertwright.core.child_process import PATIENCE, why_failed
 from bertwright.core.errors import BertwrightError, DataError, MissingExtraError
 from bertwright.core.files import make_folder, sha256, sha256_of
 from bertwright.core.log import SILENT, Log
 from bertwright.core.resources import default_workers
-from bertwright.core.signals import check_stop
-from bertwright.core.subprocess_group import subprocess_group
 from bertwright.export.certify.compare import difference, differing_ids, examples_of, same_first
 from bertwright.export.certify.lines import NASTY, Lines, with_mask
-from bertwright.export.certify.measure import Job, load_answers
+from bertwright.export.certify.measure import Job, load_answers, run_job
 from bertwright.export.certify.shapes import Certificate, Difference, Row, Status
 from bertwright.export.runtimes.members import RUNTIMES, runtime_named
 from bertwright.export.runtimes.rules import Loading, loadings
@@ -127,7 +121,7 @@ class _Comparing:
         out, written = make_folder(self.scratch / runtime.name), self._written(runtime)
         place = "" if written is None else str(written)
         job = Job(runtime.name, str(self.model.folder), place, str(out), self.texts, self.others)
-        _run_child(job, runtime.title, lambda done: self._show(runtime, done))
+        run_job(job, runtime.title, lambda done: self._show(runtime, done))
         facts, outputs = load_answers(out)
         shutil.rmtree(out)
         return _Answers(facts, outputs)
@@ -147,7 +141,7 @@ class _Comparing:
         if not path.exists():
             if missing := writer.missing():
                 raise DataError(f"it reads what {writer.title} writes: {missing}")
-            _run_child(Job(writer.name, str(self.model.folder), str(path)), writer.title)
+            run_job(Job(writer.name, str(self.model.folder), str(path)), writer.title)
         return path
 
     def _new_row(self, runtime: Runtime, answers: _Answers | None, status: Status) -> Row:
@@ -221,30 +215,6 @@ def _own_ids(tokenizer: Tokenizer, texts: Sequence[str], positions: int) -> list
         ids.append([first, *flat[begin : begin + min(length, positions - 2)].tolist(), last])
         begin += length
     return ids
-
-
-def _run_child(job: Job, name: str, show: Callable[[int], None] = lambda done: None) -> None:
-    """Run `measure` to its end; `DataError` with the reason if it fails."""
-    command = [sys.executable, "-m", "bertwright.export.certify.measure"]
-    # A file instead of a pipe, which nobody reads before the end: a full one would stop the child.
-    with (
-        TemporaryFile() as errors,
-        subprocess_group(
-            command, PATIENCE, name=name, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
-        ) as process,
-    ):
-        assert process.stdin and process.stdout
-        with suppress(BrokenPipeError):
-            process.stdin.write(job.to_json().encode())
-            process.stdin.close()
-        for line in process.stdout:
-            check_stop()
-            if line.strip().isdigit():  # a library of the runtime may print, too
-                show(int(line))
-        code = process.wait()
-        errors.seek(0)
-        if code:
-            raise DataError(why_failed(b"", errors.read(), code))
 
 
 def machine_name() -> str:

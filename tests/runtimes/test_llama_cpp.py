@@ -151,7 +151,7 @@ def test_the_page_runs(
     opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As users get vectors, with the pooling that the file says."""
-    guide = Path(__file__).parents[3] / "docs" / "how-to" / "run-in-llama-cpp.md"
+    guide = Path(__file__).parents[2] / "docs" / "how-to" / "run-in-llama-cpp.md"
     (code,) = re.findall(r"```python\n(.*?)\n```", guide.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "wiki-gguf").symlink_to(opened.out)
     monkeypatch.chdir(tmp_path)
@@ -176,6 +176,7 @@ def test_a_certificate_names_the_reason(tmp_path: Path) -> None:
     model = publish(tmp_path / "hf", "bert")
     comparing = object.__new__(_Comparing)
     comparing.model, comparing.texts, comparing.others = model, ["e\u0301"], ["a\vb", "Duna"]
+    comparing.words = {}
     comparing.ids, comparing.entries = [[2, 5, 3], [2, 5, 6, 3], [2, 5, 3]], []
     given = _Answers({"ids": [[2, 1, 3], [2, 5, 7, 3], [2, 5, 3]]}, {})
     row = comparing._with_ids(row, given)

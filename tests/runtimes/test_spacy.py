@@ -39,7 +39,7 @@ RUNTIME = Spacy()
 HEAD = "ForTokenClassification"
 ENTITIES = all_tags(("PER", "LOC"), "iob2")
 LINES = (*TEXTS, " two  towns ", "town " * 100, "☃", "a/b-c's (d)", "")
-GUIDE = Path(__file__).parents[3] / "docs" / "how-to" / "run-in-spacy.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "run-in-spacy.md"
 
 
 def write(model: Published, out: Path) -> Path:

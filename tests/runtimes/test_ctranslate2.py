@@ -157,7 +157,7 @@ def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     model = publish(tmp_path / "hf", "bert")
     write(model, tmp_path / "wiki-ct2")
-    guide = Path(__file__).parents[3] / "docs" / "how-to" / "run-in-ctranslate2.md"
+    guide = Path(__file__).parents[2] / "docs" / "how-to" / "run-in-ctranslate2.md"
     (code,) = re.findall(r"```python\n(.*?)\n```", guide.read_text(encoding="utf-8"), re.DOTALL)
     monkeypatch.chdir(tmp_path)
     values: dict[str, Any] = {}

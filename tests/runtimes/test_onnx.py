@@ -192,7 +192,7 @@ def test_another_network_is_refused_in_a_sentence(tmp_path: Path) -> None:
 def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     model = publish(make_folder(tmp_path / "wiki"), "bert")
     ONNX.write(model, make_folder(tmp_path / "wiki" / "onnx"))
-    guide = Path(__file__).parents[3] / "docs" / "how-to" / "run-in-onnx-runtime.md"
+    guide = Path(__file__).parents[2] / "docs" / "how-to" / "run-in-onnx-runtime.md"
     (code,) = re.findall(r"```python\n(.*?)\n```", guide.read_text(encoding="utf-8"), re.DOTALL)
     monkeypatch.chdir(tmp_path)
     values: dict[str, Any] = {}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.unit.export.test_onnx import CLASSES, TEXTS, expected, published
+from tests.runtimes.test_onnx import CLASSES, TEXTS, expected, published
 from tests.unit.export.tiny import publish
 
 from bertwright.core.files import make_folder
@@ -15,7 +15,7 @@ from bertwright.export.runtimes.runtime import Published
 
 openvino = pytest.importorskip("openvino", reason="openvino is not installed")
 
-GUIDE = Path(__file__).parents[3] / "docs" / "how-to" / "run-in-openvino.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "run-in-openvino.md"
 
 
 def written(model: Published) -> Path:
