@@ -68,7 +68,7 @@ programs: $(TOOLS)
 demo: $(PACKAGE)
 	$(BIN)/bertwright run recipes/demo.toml --out runs/demo
 
-# tests/runtimes loads libraries that may not bear those of torch's training, so it has processes of its own.
+# tests/runtimes loads libraries of other programs, which change the process that they are in, so it has its own.
 # Files go to the processes in their order: by number of tests, the files with few but slow ones would come last, and
 # the other processes would wait for one.
 test: programs

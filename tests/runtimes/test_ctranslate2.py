@@ -18,7 +18,6 @@ from tests.unit.export.tiny import TEXTS, publish
 from bertwright.core.errors import ArtifactError, MissingExtraError
 from bertwright.core.files import read_json, write_json
 from bertwright.export.folder import write_hf_folder
-from bertwright.export.runtimes import ctranslate2 as module
 from bertwright.export.runtimes.ctranslate2 import CTranslate2
 from bertwright.export.runtimes.runtime import Published
 from bertwright.model.saved import load_model
@@ -149,7 +148,7 @@ def test_a_folder_without_a_tensor_is_an_error(tmp_path: Path) -> None:
 
 
 def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "installed", lambda package: "")
+    monkeypatch.setattr("bertwright.export.runtimes.runtime.installed", lambda package: "")
     with pytest.raises(MissingExtraError, match=re.escape("pip install 'bertwright[ctranslate2]'")):
         CTranslate2().write(publish(tmp_path / "hf", "bert"), tmp_path)
 

@@ -19,7 +19,7 @@ from transformers.activations import GELUActivation
 
 from bertwright.core.errors import ArtifactError, DataError, MissingExtraError
 from bertwright.core.files import read_json, write_json
-from bertwright.export.certify.run import _Answers, _Comparing
+from bertwright.export.certify.compare import Texts, compare_ids
 from bertwright.export.certify.shapes import Row
 from bertwright.export.folder import write_hf_folder
 from bertwright.export.runtimes import llama_cpp as module
@@ -173,22 +173,19 @@ def test_a_connection_that_the_server_has_closed_is_opened_again(opened: Opened)
 def test_a_certificate_names_the_reason(tmp_path: Path) -> None:
     """Of lines that are all hard, without the numbers."""
     row: Row = {"runtime": "gguf", "title": "llama.cpp", "version": "", "status": "agrees", "why": ""}
-    model = publish(tmp_path / "hf", "bert")
-    comparing = object.__new__(_Comparing)
-    comparing.model, comparing.texts, comparing.others = model, ["e\u0301"], ["a\vb", "Duna"]
-    comparing.words = {}
-    comparing.ids, comparing.entries = [[2, 5, 3], [2, 5, 6, 3], [2, 5, 3]], []
-    given = _Answers({"ids": [[2, 1, 3], [2, 5, 7, 3], [2, 5, 3]]}, {})
-    row = comparing._with_ids(row, given)
-    assert row["why"] == "2 of 3 lines get other ids, all for known reasons"
-    assert [str(example["reason"]).rpartition(": ")[2] for example in row["examples"]] == [
+    model, expected = publish(tmp_path / "hf", "bert"), [[2, 5, 3], [2, 5, 6, 3], [2, 5, 3]]
+    texts = Texts(model, ["e\u0301", "a\vb", "Duna"], expected, [])
+    known = compare_ids(row, LlamaCpp(), texts, [[2, 1, 3], [2, 5, 7, 3], [2, 5, 3]])
+    assert (known["status"], known["why"]) == ("known", "2 of 3 lines get other ids, all for known reasons")
+    assert [example["reason"].rpartition(": ")[2] for example in known["examples"]] == [
         repr("e\u0301") + ".",
         "'\\x0b'.",
     ]
-    given.facts["ids"][2] = [2, 4, 3]
-    row = comparing._with_ids(row, given)
-    assert row["why"] == "3 of 3 lines get other ids, 1 of them for no known reason"
-    assert [example["text"] for example in row["examples"]] == ["Duna"]
+    other = compare_ids(row, LlamaCpp(), texts, [[2, 1, 3], [2, 5, 7, 3], [2, 4, 3]])
+    assert other["status"] == "differs" and other["why"].endswith(
+        "3 lines get other ids, 1 of them for no known reason"
+    )
+    assert [example["text"] for example in other["examples"]] == ["Duna"]
 
 
 def test_versions_and_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertwright.cli.options import Json, folder_option, option_groups
+from bertwright.cli.options import Json, option_groups
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import columns, json_line, terminal_width, wrap
-from bertwright.core.errors import ArtifactError
+from bertwright.core.errors import ArtifactError, DataError
 
 if TYPE_CHECKING:
     from bertwright.export.certify.lines import Lines
@@ -45,7 +45,8 @@ class Certified:
         ),
     ] = ""
     out: Annotated[
-        Path | None, folder_option("A JSON file for the certificate; default for a run: its certificate.json")
+        Path | None,
+        typer.Option(metavar="FILE", help="A JSON file for the certificate; default for a run: its certificate.json."),
     ] = None
 
 
@@ -82,12 +83,19 @@ def _model_and_lines(path: Path, given: Path | None) -> tuple[Path, Lines]:
     from bertwright.model.pretrained_config import read_pretrained
     from bertwright.pipeline.run_folder import RunFolder, recorded_recipe
     from bertwright.shipped import is_run_folder
+    from bertwright.vocab.entries import entries_file, entries_of
 
     is_run = is_run_folder(path)
-    folder = read_pretrained(path / "export" if is_run else path).folder
+    # A folder of transformers may be of any family: runtimes know what they can run.
+    is_folder = not is_run and (path / "config.json").is_file()
+    folder = path if is_folder else read_pretrained(path / "export" if is_run else path).folder
     if given is not None:
         return folder, read_lines(given)
-    lines = None
     if is_run and (recipe := recorded_recipe(path)[0]).corpus is not None:
-        lines = heldout_lines(RunFolder(path).artifact("corpus"), recipe.examples.heldout)
-    return folder, lines or vocabulary_lines(read_pretrained(folder).entries)
+        corpus = RunFolder(path).artifact("corpus")
+        if lines := heldout_lines(corpus, recipe.examples.heldout):
+            return folder, lines
+    try:
+        return folder, vocabulary_lines(entries_of(entries_file(folder) or folder / "vocab.txt"))
+    except DataError as error:
+        raise DataError(f"no lines can be put together from the words of {folder}: {error} Give --lines.") from None

@@ -80,13 +80,13 @@ def convert_model(source: Path, destination: Path, name: str, log: Log = SILENT)
     if runtime.reads != name:
         what = f"what {runtime.reads} writes: --to {runtime.reads}" if runtime.reads else "the published folder itself"
         raise RecipeError(f"{runtime.title} reads {what}. Nothing else has to be written for it.")
-    if missing := runtime.missing():
+    if missing := runtime.missing_to_write():
         raise MissingExtraError(missing)
     model = Published(read_pretrained(source / "export" if is_run_folder(source) else source).folder)
     if why := runtime.refusal(model):
         raise RecipeError(why)
     with atomic_folder(destination) as draft:
-        # Not in this process, whose libraries might not bear those of the runtime.
+        # In a process of its own: libraries of runtimes change theirs, such as the stack for signals (OpenVINO).
         run_job(Job(name, str(model.folder), str(draft)), runtime.title)
         size = sum(file.stat().st_size for file in draft.rglob("*") if file.is_file())
     log.say(f"convert: {model.folder} for {runtime.title} {runtime.version()}, {size_of(size)}")

@@ -71,7 +71,7 @@ def refuse_missing_packages(config: ExportConfig) -> None:
     if find_spec("transformers") is None:
         raise MissingExtraError("export needs transformers to verify the exported folder: pip install 'bertwright[hf]'")
     for name in config.formats:
-        if missing := runtime_named(name).missing():
+        if missing := runtime_named(name).missing_to_write():
             raise MissingExtraError(f"export.formats has {name}: {missing}")
 
 
@@ -120,7 +120,7 @@ def write_formats(hf: Path, formats: Sequence[str], log: Log) -> None:
         if why := runtime.refusal(model):
             raise RecipeError(f"export.formats has {runtime.name}, but {why}. Leave it out.")
     for runtime in runtimes:
-        # Not in this process, whose libraries might not bear those of the runtime.
+        # In a process of its own: libraries of runtimes change theirs, such as the stack for signals (OpenVINO).
         run_job(Job(runtime.name, str(hf), str(make_folder(hf / runtime.folder))), runtime.title)
         log.say(f"export: {runtime.folder}/ is for {runtime.title} {runtime.version()}")
 

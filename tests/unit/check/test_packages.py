@@ -15,7 +15,7 @@ from bertwright.check.recipe.packages import REQUIRED, packages
 from bertwright.core.errors import MissingExtraError
 from bertwright.core.stage_context import STAGE_NAMES
 from bertwright.export.config import Format
-from bertwright.export.runtimes.members import RUNTIMES, runtime_named
+from bertwright.export.runtimes.members import runtime_named
 
 
 def lacking(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
@@ -61,10 +61,11 @@ def test_the_package_of_an_engine_is_required(load: Callable[..., Recipe], monke
     )
 
 
-@each_row("name", [name for name in get_args(Format) if name in {each.name for each in RUNTIMES}])
+@each_row("name", get_args(Format))
 def test_the_packages_of_a_format_are_required(
     name: str, load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("bertwright.export.runtimes.llama_cpp_converter.missing_sources", lambda: "")
     modules, extra = packages_module.FORMATS[name]  # type: ignore[index]
     recipe = load(f'export.formats=["{name}"]')
     for module in modules:
@@ -74,6 +75,20 @@ def test_the_packages_of_a_format_are_required(
         assert module in missing.text and f"pip install 'bertwright[{extra}]'" in missing.text
         assert f"'bertwright[{extra}]'" in runtime_named(name).install, "the stage names the same"
     assert not list(packages(recipe, ["train"])), "nobody writes it"
+
+
+def test_the_converter_of_gguf_is_required_which_no_package_has(
+    load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("LLAMA_CPP", str(tmp_path))
+    (missing,) = packages(load('export.formats=["gguf-q8"]'), ["export"])
+    assert missing.kind is MissingExtraError and "pip download" in missing.text and str(tmp_path) in missing.text
+    assert not list(packages(load('export.formats=["onnx"]'), ["export"]))
+    assert missing_of("gguf-q8") == missing_of("gguf") != "" == missing_of("onnx"), "the stage says the same"
+
+
+def missing_of(name: str) -> str:
+    return runtime_named(name).missing_to_write()
 
 
 def test_missing_base_packages_are_reported(load: Callable[..., Recipe], monkeypatch: pytest.MonkeyPatch) -> None:

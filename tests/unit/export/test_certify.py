@@ -12,7 +12,7 @@ from tests.unit.export.test_families import distilbert, modern
 
 from bertwright.core.errors import DataError, MissingExtraError, RecipeError
 from bertwright.core.files import make_folder
-from bertwright.export.certify.compare import difference, differing_ids, same_first
+from bertwright.export.certify.compare import Texts, compare_ids, difference, differing_ids, same_first
 from bertwright.export.certify.lines import LINES, NASTY, Lines, read_lines, vocabulary_lines, with_mask
 from bertwright.export.certify.run import certify
 from bertwright.export.certify.shapes import SHAPE, Certificate, Row
@@ -158,7 +158,7 @@ def test_a_runtime_that_is_not_installed_is_named_before_any_work(
 
 
 def test_each_format_of_a_recipe_is_written_by_a_runtime_of_that_name() -> None:
-    assert set(get_args(Format)) >= {runtime.name for runtime in RUNTIMES if runtime.reads == runtime.name}
+    assert set(get_args(Format)) == {runtime.name for runtime in RUNTIMES if runtime.reads == runtime.name}
     places = [(runtime.folder, runtime.file) for runtime in RUNTIMES if runtime.reads == runtime.name]
     assert len(set(places)) == len(places), "two runtimes write the same file"
     assert all(runtime_named(runtime.reads).reads == runtime.reads for runtime in RUNTIMES if runtime.reads)
@@ -199,6 +199,66 @@ def test_a_recipe_is_refused_for_the_formats_that_refuse_its_network(
     hf = make_folder(tmp_path / "hf")
     write_hf_folder(hf, build_model(network), vocab)
     for name in get_args(Format):
-        if name in {runtime.name for runtime in RUNTIMES}:
-            refused = runtime_named(name).refusal(Published(hf))
-            assert bool(refused) == bool(unwritable(name, network)), (name, refused)
+        refused = runtime_named(name).refusal(Published(hf))
+        assert bool(refused) == bool(unwritable(name, network)), (name, refused)
+
+
+def test_other_ids_of_a_text_are_shown_from_the_first_that_differs(tmp_path: Path) -> None:
+    row: Row = {"runtime": "static", "title": "model2vec", "version": "", "status": "agrees", "why": ""}
+    texts = Texts(Published(tmp_path), ["long text", "short", "same"], [[0, 1, 2], [0, 1, 2], [0, 2]], ["a", "b", "c"])
+    found = compare_ids(row, runtime_named("static"), texts, [[0, 1], [3, 1, 2], [0, 2]])
+    assert (found["status"], found["why"], found["other_ids"]) == ("differs", "2 of 3 lines get other ids", 2)
+    assert [(each["text"], each["expected"], each["given"]) for each in found["examples"]] == [
+        ("short", ["a", "b", "c"], ["id 3", "b", "c"]),
+        ("long text", ["c"], []),
+    ]
+
+
+@pytest.mark.parametrize("kind", ["roberta", "bpe"])
+def test_a_folder_of_another_family_or_vocabulary(kind: str, tmp_path: Path) -> None:
+    """Its ids are taken as transformers gives them, and what cannot run it says so."""
+    names = [name for name in ("sentence-transformers", "onnx", "static") if not runtime_named(name).missing()]
+    published_elsewhere(tmp_path, kind)
+    certificate = certify(tmp_path, Lines("these", TEXTS), names)
+    rows = rows_of(certificate)
+    assert "taken as right" in rows["transformers"]["why"]
+    if "sentence-transformers" in rows:
+        assert rows["sentence-transformers"]["status"] == "agrees", rows["sentence-transformers"]
+    for name in ("onnx", "static"):
+        if name in rows:
+            expected = "agrees" if (kind, name) == ("bpe", "onnx") else "refused"
+            assert rows[name]["status"] == expected, rows[name]
+
+
+def published_elsewhere(folder: Path, kind: str) -> None:
+    """A tiny RoBERTa, with 66 positions of which 64 are read, or a ModernBERT, both with BPE and the token <mask>."""
+    import torch
+    import transformers
+    from tokenizers import Tokenizer
+    from tokenizers.models import BPE
+    from tokenizers.pre_tokenizers import ByteLevel
+    from tokenizers.processors import TemplateProcessing
+    from tokenizers.trainers import BpeTrainer
+
+    special = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
+    bpe = Tokenizer(BPE(unk_token="<unk>"))
+    bpe.pre_tokenizer = ByteLevel(add_prefix_space=False)
+    trainer = BpeTrainer(vocab_size=300, special_tokens=special, initial_alphabet=ByteLevel.alphabet())
+    bpe.train_from_iterator([*TEXTS, *NASTY], trainer)
+    bpe.post_processor = TemplateProcessing(single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)])
+    tokenizer = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=bpe, bos_token="<s>", cls_token="<s>", pad_token="<pad>", eos_token="</s>", sep_token="</s>",
+        unk_token="<unk>", mask_token="<mask>", model_max_length=64, model_input_names=["input_ids", "attention_mask"],
+    )  # fmt: skip
+    size = {
+        "vocab_size": len(tokenizer), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "intermediate_size": 48, "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2,
+    }  # fmt: skip
+    torch.manual_seed(0)
+    if kind == "roberta":
+        network = transformers.RobertaForMaskedLM(transformers.RobertaConfig(**size, max_position_embeddings=66))
+    else:
+        config = transformers.ModernBertConfig(**size, max_position_embeddings=64, cls_token_id=0, sep_token_id=2)
+        network = transformers.ModernBertForMaskedLM(config)
+    network.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)

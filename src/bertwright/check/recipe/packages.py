@@ -115,3 +115,10 @@ def packages(recipe: Recipe, stages: Sequence[str]) -> Iterator[Verdict]:
         if find_spec(need.package) is None:
             text = f"{need.what}, which is not installed: {need.command}."
             yield error(need.key, text, need.instead, MissingExtraError)
+    if "export" in stages and any(FORMATS[name] == _LLAMA_CPP for name in recipe.export.formats):
+        from bertwright.export.runtimes.llama_cpp_converter import (
+            missing_sources,  # needs numpy, which a check does not
+        )
+
+        if why := missing_sources():
+            yield error("export.formats", f"export.formats has GGUF: {why}.", "", MissingExtraError)

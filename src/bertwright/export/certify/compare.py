@@ -6,14 +6,15 @@ Names carry shapes: N texts, H hidden, C classes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError
-from bertwright.export.certify.shapes import Difference, Example
-from bertwright.export.runtimes.runtime import Head
+from bertwright.export.certify.shapes import Difference, Example, Row
+from bertwright.export.runtimes.runtime import Head, Published, Runtime
 
 Floats = NDArray[np.float32]
 _EXAMPLES, _TOKENS, _SHOWN = 3, 8, 120
@@ -24,29 +25,41 @@ def differing_ids(expected: Sequence[Sequence[int]], given: Sequence[Sequence[in
     return [number for number, (a, b) in enumerate(zip(expected, given, strict=True)) if list(a) != list(b)]
 
 
-def examples_of(
-    differing: Sequence[int],
-    texts: Sequence[str],
-    expected: Sequence[Sequence[int]],
-    given: Sequence[Sequence[int]],
-    entries: Sequence[str],
-    reasons: Mapping[int, str],
-) -> list[Example]:
-    """The shortest texts whose ids differ, with the tokens from the first that does, and with the reason, if that of
-    their number is known."""
-    chosen = sorted(differing, key=lambda number: len(texts[number]))[:_EXAMPLES]
-    found = [_example(texts[number], expected[number], given[number], entries) for number in chosen]
-    for number, example in zip(chosen, found, strict=True):
-        if reason := reasons.get(number):
-            example["reason"] = reason
-    return found
+@dataclass(frozen=True)
+class Texts:
+    """The texts of a certificate, and what their ids should be."""
+
+    model: Published
+    lines: Sequence[str]
+    ids: Sequence[Sequence[int]]
+    entries: Sequence[str]
+    """The vocabulary, by id."""
 
 
-def _example(text: str, expected: Sequence[int], given: Sequence[int], entries: Sequence[str]) -> Example:
-    same = next((i for i, (a, b) in enumerate(zip(expected, given, strict=False)) if a != b), 0)
-    same = same or min(len(expected), len(given))
-    here, there = ([_token(i, entries) for i in ids[same : same + _TOKENS]] for ids in (expected, given))
-    return {"text": text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…", "expected": here, "given": there}
+def compare_ids(row: Row, runtime: Runtime, texts: Texts, given: Sequence[Sequence[int]]) -> Row:
+    """The row of a runtime that gives these ids, with how many texts have others, why, and the shortest of them: those
+    that no known fault of its tokenizer explains, if there are any."""
+    differing = differing_ids(texts.ids, given)
+    row = {**row, "lines": len(texts.lines), "other_ids": len(differing)}
+    if not differing:
+        return row
+    reasons = {number: runtime.explain(texts.model, texts.lines[number]) for number in differing}
+    unknown = [number for number in differing if not reasons[number]]
+    why = f"{len(differing):,} of {len(texts.lines):,} lines get other ids"
+    if len(unknown) < len(differing):
+        why += f", {len(unknown):,} of them for no known reason" if unknown else ", all for known reasons"
+    shortest = sorted(unknown or differing, key=lambda number: len(texts.lines[number]))[:_EXAMPLES]
+    examples = [_example(texts, number, given[number], reasons[number]) for number in shortest]
+    return {**row, "status": "differs" if unknown else "known", "why": why, "examples": examples}
+
+
+def _example(texts: Texts, number: int, given: Sequence[int], reason: str) -> Example:
+    text, expected = texts.lines[number], texts.ids[number]
+    alike = zip(expected, given, strict=False)
+    first = next((i for i, (a, b) in enumerate(alike) if a != b), min(len(expected), len(given)))
+    here, there = ([_token(i, texts.entries) for i in ids[first : first + _TOKENS]] for ids in (expected, given))
+    shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return {"text": shown, "expected": here, "given": there, "reason": reason}
 
 
 def _token(number: int, entries: Sequence[str]) -> str:

@@ -116,21 +116,21 @@ def heldout_lines(corpus: Artifact, share: float) -> Lines | None:
     return Lines("held-out sentences", tuple(_spread(sentences))) if sentences else None
 
 
-def with_mask(text: str, positions: int) -> tuple[str, str]:
-    """The text with one of its words, or of its characters if it has no spaces, replaced by [MASK], and what was
+def with_mask(text: str, positions: int, mask: str = MASK) -> tuple[str, str]:
+    """The text with one of its words, or of its characters if it has no spaces, replaced by `mask`, and what was
     replaced: the middle one, but among the first ones, so that cutting a long text to the model's `positions` never
     loses it."""
     # A character may become two tokens, such as a letter and its accent.
     within = min(_MASK_WITHIN, (positions - 4) // 2)
-    text = text.replace(MASK, " ")
+    text = text.replace(mask, " ")
     words = text.split(" ")
     middle = len(words) // 2
     while middle and len(" ".join(words[:middle])) > within:
         middle -= 1
     if middle:
-        return " ".join([*words[:middle], MASK, *words[middle + 1 :]]), words[middle]
+        return " ".join([*words[:middle], mask, *words[middle + 1 :]]), words[middle]
     place = min(len(text) // 2, within)
-    return f"{text[:place]}{MASK}{text[place + 1 :]}", text[place : place + 1]
+    return f"{text[:place]}{mask}{text[place + 1 :]}", text[place : place + 1]
 
 
 def _draw(count: int) -> list[int]:

@@ -1,6 +1,6 @@
 """Opens a published model in one runtime and answers all lines, or writes its files: the child of a certificate.
 
-A process for each runtime, because they bring libraries that do not bear each other, a fault of one must not end the
+A process for each runtime, because their libraries change the process that they are in, a fault of one must not end the
 others, and memory is that of a process.
 
 Names carry shapes: N texts, T tokens of all texts together.

@@ -12,17 +12,17 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from bertwright.core import __version__
-from bertwright.core.errors import BertwrightError, DataError, MissingExtraError
+from bertwright.core.errors import ArtifactError, BertwrightError, DataError, MissingExtraError
 from bertwright.core.files import make_folder, sha256, sha256_of
 from bertwright.core.log import SILENT, Log
 from bertwright.core.resources import default_workers
-from bertwright.export.certify.compare import difference, differing_ids, examples_of, same_first
+from bertwright.export.certify.compare import Texts, compare_ids, difference, differing_ids, same_first
 from bertwright.export.certify.lines import NASTY, Lines, with_mask
 from bertwright.export.certify.measure import Job, load_answers, run_job
 from bertwright.export.certify.shapes import Certificate, Difference, Row, Status
 from bertwright.export.runtimes.members import RUNTIMES, runtime_named
 from bertwright.export.runtimes.rules import Loading, loadings
-from bertwright.export.runtimes.runtime import Explains, Published, Runtime
+from bertwright.export.runtimes.runtime import Published, Runtime
 from bertwright.model.pretrained_config import weight_files
 from bertwright.model.text_encoder import load_tokenizer
 from bertwright.vocab.entries import CLS, SEP
@@ -54,9 +54,11 @@ def certify(folder: Path, lines: Lines, runtimes: Sequence[str] = (), log: Log =
     for runtime in [runtime_named(REFERENCE), *chosen]:
         if missing := runtime.missing():
             raise MissingExtraError(missing)
+    if why := runtime_named(REFERENCE).refusal(model):
+        raise ArtifactError(f"{folder} cannot be certified: {why}.")
     texts, others, replaced = lines.compared, lines.others, list[str]()
     if model.head == "masked":
-        masked = [with_mask(text, int(model.config["max_position_embeddings"])) for text in texts]
+        masked = [with_mask(text, model.positions, model.mask) for text in texts]
         texts, replaced = [text for text, _ in masked], [word for _, word in masked]
     with TemporaryDirectory(prefix="bertwright-certify-") as scratch:
         comparing = _Comparing(model, texts, others, Path(scratch), log)
@@ -99,17 +101,17 @@ class _Comparing:
             ids = tokenizer.encode_texts([word])[0].tolist()
             if len(ids) == 1:  # a word of several entries is not what one [MASK] stands for
                 self.words[number] = ids[0]
-        self.ids = _own_ids(tokenizer, [*self.texts, *self.others], int(self.model.config["max_position_embeddings"]))
-        return self._with_ids(row, self.reference)
+        self.ids = _own_ids(tokenizer, [*self.texts, *self.others], self.model.positions)
+        return self._with_ids(row, runtime, self.reference)
 
     def row(self, runtime: Runtime) -> Row:
         """What one runtime answers; never an error, because others are still to be asked."""
-        if why := runtime.refusal(self.model):
-            row = self._new_row(runtime, None, "refused")
-            return {**row, "why": why}
         try:
+            if why := runtime.refusal(self.model):
+                return {**self._new_row(runtime, None, "refused"), "why": why}
             answers = self._answers(runtime)
-            row = self._compared(self._with_ids(self._new_row(runtime, answers, "agrees"), answers), runtime, answers)
+            row = self._with_ids(self._new_row(runtime, answers, "agrees"), runtime, answers)
+            row = self._compared(row, runtime, answers)
         except (BertwrightError, OSError) as error:
             row = {**self._new_row(runtime, None, "failed"), "why": str(error)}
         self.log.say(f"certify: {row['title']} {row['version']}: {row['status']}")
@@ -139,7 +141,7 @@ class _Comparing:
             return published
         path = self.scratch / "written" / writer.name
         if not path.exists():
-            if missing := writer.missing():
+            if missing := writer.missing_to_write():
                 raise DataError(f"it reads what {writer.title} writes: {missing}")
             run_job(Job(writer.name, str(self.model.folder), str(path)), writer.title)
         return path
@@ -152,24 +154,14 @@ class _Comparing:
         measured = {name: facts[name] for name in ("version", "milliseconds", "memory_bytes")}
         return {**row, **measured}  # type: ignore[typeddict-item]
 
-    def _with_ids(self, row: Row, answers: _Answers) -> Row:
-        """The row with what is said of its ids."""
-        given, texts = answers.facts["ids"], [*self.texts, *self.others]
-        differing = differing_ids(self.ids, given)
-        row = {**row, "lines": len(texts), "other_ids": len(differing)}
+    def _with_ids(self, row: Row, runtime: Runtime, answers: _Answers) -> Row:
+        """The row with what is said of its ids, and of the words that it guesses."""
+        texts = Texts(self.model, [*self.texts, *self.others], self.ids, self.entries)
+        row = compare_ids(row, runtime, texts, answers.facts["ids"])
         if self.words and (logits := answers.outputs.get("logits")):
             right = sum(int(logits[number].argmax()) == word for number, word in self.words.items())
             row = {**row, "right": right / len(self.words), "guessed": len(self.words)}
-        if not differing:
-            return row
-        runtime, why = runtime_named(row["runtime"]), f"{len(differing):,} of {len(texts):,} lines get other ids"
-        unknown, reasons = differing, dict[int, str]()
-        if isinstance(runtime, Explains):
-            reasons = {number: runtime.explain(self.model, texts[number]) for number in differing}
-            unknown = [number for number in differing if not reasons[number]]
-            why += f", {len(unknown):,} of them for no known reason" if unknown else ", all for known reasons"
-        examples = examples_of(unknown or differing, texts, self.ids, given, self.entries, reasons)
-        return {**row, "status": "differs" if unknown else "known", "why": why, "examples": examples}
+        return row
 
     def _compared(self, row: Row, runtime: Runtime, answers: _Answers) -> Row:
         """The row with what is said of its outputs, for the texts that it read as the reference did."""

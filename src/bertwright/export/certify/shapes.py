@@ -34,8 +34,8 @@ class Example(TypedDict):
     expected: list[Text]
     """The tokens from the first that differs."""
     given: list[Text]
-    reason: NotRequired[Text]
-    """Why, where that is known."""
+    reason: Text
+    """The known fault of the runtime that it is; "" if none is known."""
 
 
 class Row(TypedDict):

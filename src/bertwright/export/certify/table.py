@@ -49,7 +49,7 @@ def explanations(certificate: Certificate) -> Iterator[str]:
             yield f"{row['title']}: {row['why']}"
         for example in row.get("examples", []):
             tokens = f"{' '.join(example['given'])} instead of {' '.join(example['expected'])}"
-            reason = f". {example['reason']}" if example.get("reason") else ""
+            reason = f". {example['reason']}" if example["reason"] else ""
             note = f"{example['text']!r}: {tokens}{reason}"
             # One program in three precisions has the same tokenizer.
             if note not in seen:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from bertwright.export.onnx import bert, distilbert, modern
+from bertwright.export.onnx import modern, post_norm
 from bertwright.export.onnx.graph import Graph
 from bertwright.export.onnx.texts import Texts
 from bertwright.model.bert.network import BertConfig
@@ -19,10 +19,8 @@ from bertwright.model.modern.network import ModernConfig
 def encode(graph: Graph, config: NetworkConfig, texts: Texts) -> str:
     """The hidden states [T, H] of the last layer."""
     match config:
-        case BertConfig():
-            return bert.encode(graph, config, texts)
-        case DistilBertConfig():
-            return distilbert.encode(graph, config, texts)
+        case BertConfig() | DistilBertConfig():
+            return post_norm.encode(graph, config, config.family, texts)
         case ModernConfig():
             return modern.encode(graph, config, texts)
         case _:
@@ -31,16 +29,20 @@ def encode(graph: Graph, config: NetworkConfig, texts: Texts) -> str:
 
 def pool(graph: Graph, config: NetworkConfig, first: str) -> str:
     """What heads of texts read, given the states [B, H] of [CLS]: the pooler's output, or the states themselves."""
-    return bert.pool(graph, first) if isinstance(config, BertConfig) else first
+    if isinstance(config, BertConfig):
+        return graph.node("Tanh", graph.linear(first, "bert.pooler.dense"))
+    return first
 
 
 def classify(graph: Graph, config: NetworkConfig, states: str) -> str:
     """Logits [B, C] or [T, C] of a classifier, given what `pool` returns or the states of tokens."""
     match config:
         case BertConfig():
-            return bert.classify(graph, config, states)
+            return graph.linear(states, "classification.classifier")
         case DistilBertConfig():
-            return distilbert.classify(graph, config, states)
+            if not config.reads_tokens:
+                states = graph.node("Relu", graph.linear(states, "classification.transform"))
+            return graph.linear(states, "classification.classifier")
         case ModernConfig():
             return modern.classify(graph, config, states)
         case _:

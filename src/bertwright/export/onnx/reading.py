@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from bertwright.core.errors import ArtifactError
 from bertwright.export.onnx.model import ENDS, HIDDEN, IDS, LOGITS, MASK, SEGMENTS
 from bertwright.export.runtimes.runtime import Outputs, Published
-from bertwright.vocab.entries import MASK as MASK_ENTRY
 
 _TOKENIZER = "tokenizer.json"
 Compute = Callable[[Mapping[str, NDArray[np.int64]]], Mapping[str, NDArray[Any]]]
@@ -27,6 +26,8 @@ class OnnxReader:
     """See `Reader`; the tokenizer is the library's, which reads the tokenizer.json of the published folder."""
 
     tokenizer: Any
+    mask: str
+    """The token that stands for a word to guess."""
     inputs: Sequence[str]
     """The inputs that the model has."""
     chooses: bool
@@ -50,7 +51,7 @@ class OnnxReader:
         if ENDS[0] in found:
             outputs["logits"] = np.stack([found[end] for end in ENDS], -1)
         elif LOGITS in found and HIDDEN in found:
-            outputs["logits"] = found[LOGITS][ids[0].tolist().index(self.tokenizer.token_to_id(MASK_ENTRY))]
+            outputs["logits"] = found[LOGITS][ids[0].tolist().index(self.tokenizer.token_to_id(self.mask))]
         elif LOGITS in found:
             outputs["logits"] = found[LOGITS]
         return outputs
@@ -65,5 +66,5 @@ def text_reader(model: Published, inputs: Sequence[str], compute: Compute) -> On
         raise ArtifactError(f"{model.folder} has no {_TOKENIZER}. Save it with AutoTokenizer of transformers.")
     tokenizer = Tokenizer.from_file(str(file))
     tokenizer.no_padding()  # some published files pad each text to their longest
-    tokenizer.enable_truncation(int(model.config["max_position_embeddings"]))
-    return OnnxReader(tokenizer, inputs, model.head == "choice", compute)
+    tokenizer.enable_truncation(model.positions)
+    return OnnxReader(tokenizer, model.mask, inputs, model.head == "choice", compute)

@@ -12,55 +12,24 @@ import numpy as np
 
 from bertwright.core.errors import ArtifactError, MissingExtraError
 from bertwright.export.runtimes.encoder import load_encoder
-from bertwright.export.runtimes.runtime import Outputs, Published, installed
+from bertwright.export.runtimes.runtime import Outputs, Published, Runtime
 
 ACTIVATIONS = ("gelu", "gelu_fast", "gelu_new", "gelu_pytorch_tanh", "quick_gelu", "relu", "silu", "swish")
 """What its converter knows, by the names in config.json."""
 
 
-@dataclass(frozen=True)
-class CTranslate2:
+class CTranslate2(Runtime):
     """CTranslate2 with weights of the given kind."""
 
-    weights: Literal["float32", "int8"] = "float32"
-
-    @property
-    def name(self) -> str:
-        """The word of `--to`."""
-        return "ctranslate2" if self.weights == "float32" else "ctranslate2-int8"
-
-    @property
-    def title(self) -> str:
-        """For tables."""
-        return "CTranslate2" if self.weights == "float32" else "CTranslate2, int8"
-
     package = "ctranslate2"
+    needs = ("transformers",)
     file = "model.bin"
     install = "pip install 'bertwright[ctranslate2]'"
 
-    @property
-    def folder(self) -> str:
-        """The folder of its files."""
-        return self.name
-
-    @property
-    def reads(self) -> str:
-        """Its own files."""
-        return self.name
-
-    @property
-    def rounds(self) -> bool:
-        """Only int8 weights are rounded."""
-        return self.weights != "float32"
-
-    def version(self) -> str:
-        """The version of the package."""
-        return installed(self.package)
-
-    def missing(self) -> str:
-        """The package that is not installed."""
-        lacking = [package for package in ("ctranslate2", "transformers") if not installed(package)]
-        return f"{' and '.join(lacking)} not installed: {self.install}" if lacking else ""
+    def __init__(self, weights: Literal["float32", "int8"] = "float32") -> None:
+        self.weights, self.rounds = weights, weights != "float32"
+        self.name = self.folder = self.reads = "ctranslate2-int8" if self.rounds else "ctranslate2"
+        self.title = "CTranslate2, int8" if self.rounds else "CTranslate2"
 
     def refusal(self, model: Published) -> str:
         """It has converters for two families, without heads."""
@@ -101,7 +70,7 @@ class CTranslate2:
 
         tokenizer = Tokenizer.from_file(str(out / "tokenizer.json"))
         tokenizer.no_padding()
-        tokenizer.enable_truncation(int(model.config["max_position_embeddings"]))
+        tokenizer.enable_truncation(model.positions)
         encoder = ctranslate2.Encoder(str(out), device="cpu", compute_type=self.weights, intra_threads=threads)
         try:
             yield _Reader(tokenizer, encoder)

@@ -7,38 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bertwright.core.errors import ArtifactError
-from bertwright.export.runtimes.runtime import Head, Outputs, Published, Reader, installed
+from bertwright.export.runtimes.runtime import Head, Output, Outputs, Published, Reader, Runtime
 from bertwright.model.pretrained_config import weight_files
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-@dataclass(frozen=True)
-class Transformers:
+class Transformers(Runtime):
     """`Runtime` of transformers, from version 4.57 on."""
 
-    name: str = "transformers"
-    title: str = "transformers"
-    package: str = "transformers"
-    install: str = "pip install 'bertwright[hf]'"
-    folder: str = ""
-    file: str = ""
-    reads: str = ""
-    rounds: bool = False
-
-    def version(self) -> str:
-        """As `Runtime.version`."""
-        return installed(self.package)
-
-    def missing(self) -> str:
-        """As `Runtime.missing`."""
-        return "" if self.version() else f"transformers is not installed: {self.install}"
+    name = title = package = "transformers"
+    install = "pip install 'bertwright[hf]'"
 
     def refusal(self, model: Published) -> str:
         """As `Runtime.refusal`: only weights in safetensors are read, and no code of a folder is run."""
@@ -50,9 +34,6 @@ class Transformers:
             ours = f"transformers {self.version()} has no class {model.architecture}"
             return f"{ours}; it needs code that comes with the model, which is never run" if _has_code(model) else ours
         return ""
-
-    def write(self, model: Published, out: Path) -> None:
-        """Nothing: the published folder is what it reads."""
 
     @contextmanager
     def open(self, model: Published, out: Path, threads: int) -> Iterator[Reader]:
@@ -95,7 +76,7 @@ class _Reader:
         # Not the network's output of all layers: the last of them is before the final norm in some versions.
         self.network.base_model.register_forward_hook(self._keep)
         self.tokenizer = AutoTokenizer.from_pretrained(str(model.folder), local_files_only=True)
-        self.positions = int(self.network.config.max_position_embeddings)
+        self.positions = model.positions
         self.hidden_TH: Any = None
 
     def ids(self, text: str) -> list[int]:
@@ -111,23 +92,23 @@ class _Reader:
         inputs_1T = ids_1T[None] if self.head == "choice" else ids_1T
         with torch.inference_mode():
             output = self.network(input_ids=inputs_1T, attention_mask=torch.ones_like(inputs_1T))
-        outputs = {"hidden": self.hidden_TH, "vector": self.hidden_TH.mean(0)}
+        outputs: dict[Output, Tensor] = {"hidden": self.hidden_TH, "vector": self.hidden_TH.mean(0)}
         if self.head != "encoder":
             outputs["logits"] = self._logits(output, ids_1T[0], text)
-        return {name: value.float().numpy() for name, value in outputs.items()}  # type: ignore[misc]
+        return {name: value.float().numpy() for name, value in outputs.items()}
 
     def _logits(self, output: Any, ids_T: Tensor, text: str) -> Tensor:
         import torch
 
         if self.head == "span":
             return torch.stack([output.start_logits[0], output.end_logits[0]], dim=1)
-        logits = output.prediction_logits if "prediction_logits" in output else output.logits
+        logits_1: Tensor = output.prediction_logits if "prediction_logits" in output else output.logits
         if self.head != "masked":
-            return logits[0]  # type: ignore[no-any-return]
+            return logits_1[0]
         places = (ids_T == self.tokenizer.mask_token_id).nonzero()[:, 0]
         if len(places) != 1:
             raise ArtifactError(f"{text!r} has {len(places)} masks in the tokens that are read; write exactly one")
-        return logits[0, places[0]]  # type: ignore[no-any-return]
+        return logits_1[0, places[0]]
 
     def _keep(self, module: Any, inputs: Any, output: Any) -> None:
         self.hidden_TH = output[0][0]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Literal
@@ -25,61 +24,38 @@ from bertwright.export.runtimes.llama_cpp_converter import (
     missing_sources,
 )
 from bertwright.export.runtimes.llama_cpp_words import explain, unsupported
-from bertwright.export.runtimes.runtime import Outputs, Published, installed
+from bertwright.export.runtimes.runtime import Outputs, Published, Runtime, installed
 from bertwright.vocab.config import MAX_FILE
 from bertwright.vocab.entries import TextSettings, text_settings
 
 FAMILIES = ("bert", "distilbert", "modernbert")
 
 
-@dataclass(frozen=True)
-class LlamaCpp:
+class LlamaCpp(Runtime):
     """llama.cpp with weights of the given kind.
 
     Even with f32 it rounds the activation of a BERT or DistilBERT to half precision: its GELU on a CPU is a table of
     65,536 values, filled by the approximation with tanh. ModernBERT's is exact.
     """
 
-    weights: Literal["f32", "f16", "q8_0"] = "f32"
-
-    @property
-    def name(self) -> str:
-        """The word of `--to`."""
-        return "gguf" if self.weights == "f32" else f"gguf-{self.weights.removesuffix('_0')}"
-
-    @property
-    def title(self) -> str:
-        """For tables."""
-        return f"llama.cpp, {self.weights}"
-
     package = "xllamacpp"
+    needs = ("transformers",)
     install = "pip install 'bertwright[llama-cpp]'"
     rounds = True
 
-    @property
-    def folder(self) -> str:
-        """The folder of its file."""
-        return self.name
-
-    @property
-    def file(self) -> str:
-        """Named as files of this kind usually are: model-F32.gguf."""
-        return f"model-{self.weights.upper()}.gguf"
-
-    @property
-    def reads(self) -> str:
-        """Its own file."""
-        return self.name
+    def __init__(self, weights: Literal["f32", "f16", "q8_0"] = "f32") -> None:
+        self.weights, self.title = weights, f"llama.cpp, {weights}"
+        self.name = self.folder = self.reads = "gguf" if weights == "f32" else f"gguf-{weights.removesuffix('_0')}"
+        self.file = f"model-{weights.upper()}.gguf"  # as files of this kind are usually named
 
     def version(self) -> str:
         """The version of the package, and of llama.cpp."""
         number = installed(self.package)
         return number and f"{number} (llama.cpp b{_build(number)})"
 
-    def missing(self) -> str:
-        """The package that is not installed."""
-        lacking = [package for package in (self.package, "transformers") if not installed(package)]
-        return f"{' and '.join(lacking)} not installed: {self.install}" if lacking else ""
+    def missing_to_write(self) -> str:
+        """As `Runtime.missing_to_write`: its converter, too, which no package installs."""
+        return self.missing() or missing_sources()
 
     def refusal(self, model: Published) -> str:
         """It has no heads, and one kind of each network."""
@@ -103,7 +79,7 @@ class LlamaCpp:
         Raises `MissingExtraError` without the package or the converter, and `ArtifactError` if the model cannot be
         converted.
         """
-        if lacking := self.missing() or missing_sources():
+        if lacking := self.missing_to_write():
             raise MissingExtraError(lacking)
         if reason := self.refusal(model):
             raise ArtifactError(f"{model.folder} cannot be converted: {reason}")
@@ -112,14 +88,14 @@ class LlamaCpp:
     @contextmanager
     def open(self, model: Published, out: Path, threads: int) -> Iterator[_Reader]:
         """Start its server on the file."""
-        reader = _Reader(out / self.file, int(model.config["max_position_embeddings"]), threads)
+        reader = _Reader(out / self.file, model.positions, threads)
         try:
             yield reader
         finally:
             reader.close()
 
     def explain(self, model: Published, text: str) -> str:
-        """Why it gives other token ids for a text than transformers; "" if no known difference applies."""
+        """As `Runtime.explain`."""
         settings = text_settings(model.folder) or TextSettings(False, False)
         return explain(text, settings, _build(installed(self.package)))
 

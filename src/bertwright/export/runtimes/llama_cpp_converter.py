@@ -118,9 +118,9 @@ def main() -> None:
     if home is None:
         sys.exit(missing_sources())
     sys.path[:0] = [str(home), str(home / "gguf-py")]
-    import convert_hf_to_gguf  # type: ignore[import-not-found]
-    from conversion.base import TextModel  # type: ignore[import-not-found]
-    from conversion.bert import BertModel, ModernBertModel  # type: ignore[import-not-found]
+    import convert_hf_to_gguf
+    from conversion.base import TextModel
+    from conversion.bert import BertModel, ModernBertModel
 
     listed, stock = TextModel.get_vocab_base_pre, ModernBertModel.set_vocab
 

@@ -4,48 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from bertwright.core.errors import BertwrightError
 from bertwright.export.onnx.graph import Precision, save
 from bertwright.export.onnx.model import onnx_model
 from bertwright.export.onnx.reading import text_reader
-from bertwright.export.runtimes.runtime import Published, Reader, installed
+from bertwright.export.runtimes.runtime import Published, Reader, Runtime
 from bertwright.model.pretrained_config import read_pretrained
 
 
-@dataclass(frozen=True)
-class OnnxRuntime:
-    """See `Runtime`."""
+class OnnxRuntime(Runtime):
+    """ONNX Runtime with numbers of the given precision."""
 
-    name: str
-    title: str
-    precision: Precision
-    file: str
-    """The name of its file; transformers.js chooses among them by its option `dtype`: fp32, fp16, q8."""
-    package: str = "onnxruntime"
-    install: str = "pip install 'bertwright[onnx]'"
-    folder: str = "onnx"
+    package = "onnxruntime"
+    needs = ("onnx",)
+    install = "pip install 'bertwright[onnx]'"
+    folder = "onnx"
 
-    @property
-    def reads(self) -> str:
-        """As `Runtime.reads`."""
-        return self.name
-
-    @property
-    def rounds(self) -> bool:
-        """As `Runtime.rounds`."""
-        return self.precision != "float32"
-
-    def version(self) -> str:
-        """As `Runtime.version`."""
-        return installed(self.package)
-
-    def missing(self) -> str:
-        """As `Runtime.missing`."""
-        gone = [name for name in ("onnx", self.package) if not installed(name)]
-        return f"{' and '.join(gone)} not installed: {self.install}" if gone else ""
+    def __init__(self, precision: Precision, name: str, title: str, file: str) -> None:
+        """`file`: transformers.js chooses among these names by its option `dtype`: fp32, fp16, q8."""
+        self.precision: Precision = precision
+        self.name = self.reads = name
+        self.title, self.file = title, file
+        self.rounds = precision != "float32"
 
     def refusal(self, model: Published) -> str:
         """As `Runtime.refusal`."""
@@ -69,9 +51,9 @@ class OnnxRuntime:
         yield text_reader(model, inputs, lambda given: dict(zip(names, session.run(None, given), strict=True)))
 
 
-ONNX = OnnxRuntime("onnx", "ONNX Runtime", "float32", "model.onnx")
-ONNX_FP16 = OnnxRuntime("onnx-fp16", "ONNX Runtime, fp16", "float16", "model_fp16.onnx")
-ONNX_INT8 = OnnxRuntime("onnx-int8", "ONNX Runtime, int8", "int8", "model_quantized.onnx")
+ONNX = OnnxRuntime("float32", "onnx", "ONNX Runtime", "model.onnx")
+ONNX_FP16 = OnnxRuntime("float16", "onnx-fp16", "ONNX Runtime, fp16", "model_fp16.onnx")
+ONNX_INT8 = OnnxRuntime("int8", "onnx-int8", "ONNX Runtime, int8", "model_quantized.onnx")
 
 
 def graph_refusal(model: Published) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,30 +16,17 @@ from numpy.typing import NDArray
 
 from bertwright.export.onnx.reading import text_reader
 from bertwright.export.runtimes.onnx_runtime import graph_refusal, write_onnx
-from bertwright.export.runtimes.runtime import Published, Reader, installed
+from bertwright.export.runtimes.runtime import Published, Reader, Runtime
 
 
-@dataclass(frozen=True)
-class OpenVino:
+class OpenVino(Runtime):
     """See `Runtime`."""
 
-    name: str = "openvino"
-    title: str = "OpenVINO"
-    package: str = "openvino"
-    install: str = "pip install 'bertwright[openvino]'"
-    folder: str = "openvino"
-    file: str = "openvino_model.xml"
-    reads: str = "openvino"
-    rounds: bool = False
-
-    def version(self) -> str:
-        """As `Runtime.version`."""
-        return installed(self.package)
-
-    def missing(self) -> str:
-        """As `Runtime.missing`."""
-        gone = [name for name in ("onnx", self.package) if not installed(name)]
-        return f"{' and '.join(gone)} not installed: {self.install}" if gone else ""
+    name = package = folder = reads = "openvino"
+    title = "OpenVINO"
+    needs = ("onnx",)
+    install = "pip install 'bertwright[openvino]'"
+    file = "openvino_model.xml"
 
     def refusal(self, model: Published) -> str:
         """As `Runtime.refusal`."""

@@ -8,19 +8,23 @@ Names carry shapes: T tokens, H hidden, C classes, V vocabulary.
 
 from __future__ import annotations
 
+import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.errors import ArtifactError
+from bertwright.core.files import MAX_JSON, read_bytes
 from bertwright.model.config_file import read_config_file
+from bertwright.vocab.entries import MASK
 
 Head = Literal["encoder", "masked", "sequence", "token", "span", "choice"]
 """What a published network answers: hidden states alone, a word for each [MASK], the classes of a text or of its
@@ -68,6 +72,25 @@ class Published:
         return str(names[0])
 
     @property
+    def positions(self) -> int:
+        """The tokens that it reads at most, with [CLS] and [SEP]."""
+        positions = self.config.get("max_position_embeddings")
+        if not isinstance(positions, int):
+            raise ArtifactError(f"{self.folder}/config.json has no max_position_embeddings, the tokens that it reads")
+        # The first positions of these belong to padding.
+        return positions - int(self.config.get("pad_token_id", 1)) - 1 if "roberta" in self.family else positions
+
+    @property
+    def mask(self) -> str:
+        """The token that stands for a word to guess: BERT's [MASK], unless the tokenizer's files say otherwise."""
+        for name in ("special_tokens_map.json", "tokenizer_config.json"):
+            if (path := self.folder / name).is_file():
+                stated = json.loads(read_bytes(path, MAX_JSON)).get("mask_token")
+                if token := stated.get("content") if isinstance(stated, dict) else stated:
+                    return str(token)
+        return MASK
+
+    @property
     def head(self) -> Head:
         """What it answers."""
         for end, head in HEADS.items():
@@ -90,77 +113,56 @@ class Reader(Protocol):
         ...
 
 
-class Runtime(Protocol):
-    """A program, and a precision where it has several."""
+class Runtime(ABC):
+    """A program, and a precision where it has several. The attributes are set by its class or its constructor."""
 
-    @property
-    def name(self) -> str:
-        """The word of `--to` and `--runtimes`, such as "onnx-int8"."""
-        ...
-
-    @property
-    def title(self) -> str:
-        """For tables: "ONNX Runtime, int8"."""
-        ...
-
-    @property
-    def package(self) -> str:
-        """The distribution whose version is reported."""
-        ...
-
-    @property
-    def install(self) -> str:
-        """What a user types to get it."""
-        ...
-
-    @property
-    def folder(self) -> str:
-        """The folder of its files inside the published one, "onnx"; "" if it reads the published folder itself."""
-        ...
-
-    @property
-    def file(self) -> str:
-        """The file whose presence in `folder` says that it was written, "model.onnx"; "" if there is no folder."""
-        ...
-
-    @property
-    def reads(self) -> str:
-        """The runtime that writes what it reads; its own name, or "" if it reads the published folder itself."""
-        ...
-
-    @property
-    def rounds(self) -> bool:
-        """Whether its numbers have less than float32's precision by intent."""
-        ...
+    name: str
+    """The word of `--to` and `--runtimes`, such as "onnx-int8"."""
+    title: str
+    """For tables: "ONNX Runtime, int8"."""
+    package: str
+    """The distribution whose version is reported."""
+    needs: tuple[str, ...] = ()
+    """Other distributions that it needs."""
+    install: str
+    """What a user types to get it."""
+    folder: str = ""
+    """The folder of its files inside the published one, "onnx"; "" if it reads the published folder itself."""
+    file: str = ""
+    """The file whose presence in `folder` says that it was written, "model.onnx"; "" if there is no folder."""
+    reads: str = ""
+    """The runtime that writes what it reads; its own name, or "" if it reads the published folder itself."""
+    rounds: bool = False
+    """Whether its numbers have less than float32's precision by intent."""
 
     def version(self) -> str:
         """The version of the package; "" if it is not installed."""
-        ...
+        return installed(self.package)
 
     def missing(self) -> str:
         """Why it cannot be used on this machine, and what to install; "" if it can."""
-        ...
+        gone = [name for name in (*self.needs, self.package) if not installed(name)]
+        return f"{' and '.join(gone)} {'are' if gone[1:] else 'is'} not installed: {self.install}" if gone else ""
 
+    def missing_to_write(self) -> str:
+        """Why its files cannot be written on this machine, and what to install; "" if they can."""
+        return self.missing()
+
+    @abstractmethod
     def refusal(self, model: Published) -> str:
         """Why it cannot run this model, in a sentence for people; "" if it can."""
-        ...
 
     def write(self, model: Published, out: Path) -> None:
-        """Write its files into the existing, empty folder `out`; nothing for one that reads the published folder."""
-        ...
+        """Write its files into the existing, empty folder `out`; not for one that reads what others write."""
+        raise AssertionError(f"{self.name} reads {self.reads or 'the published folder'}")
 
+    @abstractmethod
     def open(self, model: Published, out: Path, threads: int) -> AbstractContextManager[Reader]:
         """Open what was written to `out`, or the published folder, for use by `threads` threads."""
-        ...
-
-
-@runtime_checkable
-class Explains(Protocol):
-    """A runtime with a tokenizer of its own, of which it is known for which texts it gives other ids."""
 
     def explain(self, model: Published, text: str) -> str:
-        """Why it gives other ids for this text, with the piece of it that does; "" if that is not known."""
-        ...
+        """Why its tokenizer gives other ids for this text, with the piece that does; "" if that is not known."""
+        return ""
 
 
 def installed(package: str) -> str:

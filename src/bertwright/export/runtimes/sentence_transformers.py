@@ -7,45 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bertwright.export.runtimes.hugging_face import without_weights
-from bertwright.export.runtimes.runtime import Outputs, Published, Reader, installed
+from bertwright.export.runtimes.runtime import Outputs, Published, Reader, Runtime
 
 
-@dataclass(frozen=True)
-class SentenceTransformers:
+class SentenceTransformers(Runtime):
     """`Runtime` of sentence-transformers: `SentenceTransformer`, and for classifiers of texts `CrossEncoder`."""
 
-    name: str = "sentence-transformers"
-    title: str = "sentence-transformers"
-    package: str = "sentence-transformers"
-    install: str = "pip install 'bertwright[sentence-transformers]'"
-    folder: str = ""
-    file: str = ""
-    reads: str = ""
-    rounds: bool = False
-
-    def version(self) -> str:
-        """As `Runtime.version`."""
-        return installed(self.package)
-
-    def missing(self) -> str:
-        """As `Runtime.missing`."""
-        return "" if self.version() else f"sentence-transformers is not installed: {self.install}"
+    name = title = package = "sentence-transformers"
+    install = "pip install 'bertwright[sentence-transformers]'"
 
     def refusal(self, model: Published) -> str:
         """As `Runtime.refusal`."""
         if model.head in ("token", "span", "choice"):
             return f"it computes vectors and scores of texts, and has no class for a {model.architecture}"
         return without_weights(model.folder)
-
-    def write(self, model: Published, out: Path) -> None:
-        """Nothing: the published folder is what it reads."""
 
     @contextmanager
     def open(self, model: Published, out: Path, threads: int) -> Iterator[Reader]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bertwright.core.errors import DataError
-from bertwright.export.runtimes.runtime import Outputs, Published, Reader, installed
+from bertwright.export.runtimes.runtime import Outputs, Published, Reader, Runtime
 from bertwright.export.runtimes.spacy_words import explain, piece_ids, set_pieces
 from bertwright.model.classifier import Classifier
 from bertwright.model.text_encoder import load_model
@@ -50,29 +49,14 @@ _NAMES = (
 _FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Spacy:
+class Spacy(Runtime):
     """See `Runtime`."""
 
-    name: str = "spacy"
-    title: str = "spaCy"
-    package: str = "spacy"
-    install: str = "pip install 'bertwright[spacy]'"
-    folder: str = "spacy"
-    file: str = "config.cfg"
-    reads: str = "spacy"
-    rounds: bool = False
-
-    def version(self) -> str:
-        """As `Runtime.version`."""
-        return installed(self.package)
-
-    def missing(self) -> str:
-        """As `Runtime.missing`."""
-        for package in (self.package, "spacy-curated-transformers"):
-            if not installed(package):
-                return f"{package} is not installed: {self.install}"
-        return ""
+    name = package = folder = reads = "spacy"
+    title = "spaCy"
+    needs = ("spacy-curated-transformers",)
+    install = "pip install 'bertwright[spacy]'"
+    file = "config.cfg"
 
     def refusal(self, model: Published) -> str:
         """As `Runtime.refusal`."""
@@ -100,7 +84,7 @@ class Spacy:
         nlp.to_disk(out)
 
     def explain(self, model: Published, text: str) -> str:
-        """As `Explains.explain`."""
+        """As `Runtime.explain`."""
         return explain(model, text)
 
     @contextmanager

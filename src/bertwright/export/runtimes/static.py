@@ -22,10 +22,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from bertwright.core.errors import BertwrightError
 from bertwright.core.files import write_atomic, write_json
 from bertwright.core.json_values import parse_json
-from bertwright.export.runtimes.runtime import Outputs, Published, Reader, installed
+from bertwright.export.runtimes.runtime import Outputs, Published, Reader, Runtime
 from bertwright.model.batch import packed_sequences
+from bertwright.model.pretrained_config import read_pretrained
 from bertwright.model.saved import write_safetensors
 from bertwright.model.text_encoder import Encoder
 from bertwright.vocab.entries import CLS, MASK, SEP, UNK
@@ -43,32 +45,23 @@ _UNUSED = re.compile(r"\[unused\d+\]")
 """Entries without a vector, as of model2vec, which removes them from the vocabulary: here all keep their ids."""
 
 
-@dataclass(frozen=True)
-class Static:
+class Static(Runtime):
     """See `Runtime`."""
 
-    name: str = "static"
-    title: str = "model2vec"
-    package: str = "model2vec"
-    install: str = "pip install 'bertwright[static]'"
-    folder: str = "static"
-    file: str = "model.safetensors"
-    reads: str = "static"
-    rounds: bool = False
-
-    def version(self) -> str:
-        """As `Runtime.version`."""
-        return installed(self.package)
-
-    def missing(self) -> str:
-        """As `Runtime.missing`."""
-        return "" if self.version() else f"{self.package} is not installed: {self.install}"
+    name = folder = reads = "static"
+    title = package = "model2vec"
+    install = "pip install 'bertwright[static]'"
+    file = "model.safetensors"
 
     def refusal(self, model: Published) -> str:
         """As `Runtime.refusal`."""
-        if model.head in ("encoder", "masked"):
-            return ""
-        return "a table of vectors has no head; make it from the encoder that the model was fine-tuned from"
+        if model.head not in ("encoder", "masked"):
+            return "a table of vectors has no head; make it from the encoder that the model was fine-tuned from"
+        try:
+            _ = read_pretrained(model.folder).entries
+        except BertwrightError as error:
+            return str(error)
+        return ""
 
     def write(self, model: Published, out: Path) -> None:
         """As `Runtime.write`."""
@@ -89,7 +82,7 @@ class Static:
 
         table = StaticModel.from_pretrained(out)
         ids = table.tokenizer.get_vocab()
-        yield _Table(table, (ids[CLS], ids[SEP]), int(model.config["max_position_embeddings"]))
+        yield _Table(table, (ids[CLS], ids[SEP]), model.positions)
 
 
 _MODULES = [

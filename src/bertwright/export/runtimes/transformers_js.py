@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bertwright.core.child_process import answering_child
 from bertwright.export.runtimes.onnx_runtime import ONNX, ONNX_FP16, ONNX_INT8, OnnxRuntime
-from bertwright.export.runtimes.runtime import Head, Output, Outputs, Published, Reader
+from bertwright.export.runtimes.runtime import Head, Output, Outputs, Published, Reader, Runtime
 from bertwright.export.runtimes.transformers_js_words import explain
 
 CLASSES: Mapping[Head, str] = {
@@ -40,28 +40,15 @@ _SECONDS = 300
 """Longer than it takes to open any model, or to answer a text: a program that is silent for longer is stuck."""
 
 
-@dataclass(frozen=True)
-class TransformersJs:
-    """See `Runtime`."""
+class TransformersJs(Runtime):
+    """transformers.js with the files that `writer` writes, which it knows as `dtype`."""
 
-    name: str
-    title: str
-    dtype: str
-    writer: OnnxRuntime
-    package: str = _PACKAGE
-    install: str = f"npm install {_PACKAGE}"
-    folder: str = ""
-    file: str = ""
+    package = _PACKAGE
+    install = f"npm install {_PACKAGE}"
 
-    @property
-    def reads(self) -> str:
-        """As `Runtime.reads`."""
-        return self.writer.name
-
-    @property
-    def rounds(self) -> bool:
-        """As `Runtime.rounds`."""
-        return self.writer.rounds
+    def __init__(self, writer: OnnxRuntime, dtype: str, name: str, title: str) -> None:
+        self.writer, self.dtype, self.name, self.title = writer, dtype, name, title
+        self.reads, self.rounds = writer.name, writer.rounds
 
     def version(self) -> str:
         """As `Runtime.version`."""
@@ -92,9 +79,6 @@ class TransformersJs:
             return f"there is no {' and no '.join(lacking)}; save the tokenizer with AutoTokenizer of transformers"
         return ""
 
-    def write(self, model: Published, out: Path) -> None:
-        """As `Runtime.write`."""
-
     @contextmanager
     def open(self, model: Published, out: Path, threads: int, seconds: float = _SECONDS) -> Iterator[Reader]:
         """As `Runtime.open`. Raises `DataError`, also while reading, if the program ends or is silent for `seconds`."""
@@ -105,7 +89,7 @@ class TransformersJs:
             "files": os.path.relpath(out.resolve(), folder),
             "model": CLASSES[model.head],
             "dtype": self.dtype,
-            "positions": int(model.config["max_position_embeddings"]),
+            "positions": model.positions,
             "masked": model.head == "masked",
             "threads": threads,
         }
@@ -114,13 +98,13 @@ class TransformersJs:
             yield _TextReader(ask, model.head == "masked")
 
     def explain(self, model: Published, text: str) -> str:
-        """Why it gives other token ids for a text than transformers; "" if no known difference applies."""
+        """As `Runtime.explain`."""
         return explain(model, text)
 
 
-TRANSFORMERS_JS = TransformersJs("transformers.js", "transformers.js", "fp32", ONNX)
-TRANSFORMERS_JS_FP16 = TransformersJs("transformers.js-fp16", "transformers.js, fp16", "fp16", ONNX_FP16)
-TRANSFORMERS_JS_INT8 = TransformersJs("transformers.js-int8", "transformers.js, int8", "q8", ONNX_INT8)
+TRANSFORMERS_JS = TransformersJs(ONNX, "fp32", "transformers.js", "transformers.js")
+TRANSFORMERS_JS_FP16 = TransformersJs(ONNX_FP16, "fp16", "transformers.js-fp16", "transformers.js, fp16")
+TRANSFORMERS_JS_INT8 = TransformersJs(ONNX_INT8, "q8", "transformers.js-int8", "transformers.js, int8")
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ def explain(model: Published, text: str) -> str:
     """Why transformers.js gives other ids for this text than the tokenizer.json of the model does in tokenizers; "" if
     no known difference applies."""
     reasons = [explained(text, text_settings(model.folder) or CASED, DIFFERENCES)]
-    positions = int(model.config["max_position_embeddings"])
+    positions = model.positions
     if len(_tokenizer(model.folder / "tokenizer.json").encode(text).ids) > positions:
         reasons.append(f"transformers.js cuts a text at {positions} tokens without keeping [SEP].")
     return " ".join(filter(None, reasons))
