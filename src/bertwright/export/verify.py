@@ -19,6 +19,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from bertwright.core import rng
 from bertwright.core.errors import ArtifactError, memory_error
+from bertwright.export.runtimes.hugging_face import quiet_transformers
 from bertwright.model.batch import packed_sequences
 from bertwright.model.classifier import Classifier
 from bertwright.model.family import ANSWERS
@@ -236,23 +237,14 @@ def _largest(ours: Tensor, theirs: Tensor) -> float:
 
 @contextmanager
 def _loading(hf: Path) -> Iterator[None]:
-    """Silence progress bars and log messages of transformers; its loading errors become `ArtifactError`."""
-    from transformers.utils import logging
-
-    # These settings are global, and the process may be a user's notebook.
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    """Silence transformers; its loading errors become `ArtifactError`."""
     try:
-        yield
+        with quiet_transformers():
+            yield
     except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as error:
         if lacking := memory_error(error):
             raise lacking from error
         raise _mismatch(hf, f"transformers cannot load it: {error}") from error
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
 
 
 def _mismatch(hf: Path, what: str) -> ArtifactError:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from bertwright.core.errors import ArtifactError, MissingExtraError
-from bertwright.export.runtimes.encoder import load_encoder
+from bertwright.export.runtimes.hugging_face import load_encoder
 from bertwright.export.runtimes.runtime import Outputs, Published, Runtime
 
 ACTIVATIONS = ("gelu", "gelu_fast", "gelu_new", "gelu_pytorch_tanh", "quick_gelu", "relu", "silu", "swish")

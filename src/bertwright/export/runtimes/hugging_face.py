@@ -1,4 +1,4 @@
-"""Hugging Face's transformers, in float32: what every other runtime is compared with.
+"""Hugging Face's transformers, in float32: what every other runtime is compared with, and what converters start from.
 
 Names carry shapes: T tokens, H hidden, C classes, V vocabulary.
 """
@@ -120,19 +120,62 @@ def load(model: Published) -> Any:
     Raises `ArtifactError` if weights are missing: transformers would draw them at random, with only a warning.
     """
     import transformers
-    from transformers.utils import logging
 
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    config = transformers.AutoConfig.from_pretrained(str(model.folder), local_files_only=True)
-    if hasattr(config, "reference_compile"):  # of ModernBERT, up to version 4: it would compile where Triton is
-        config.reference_compile = False
-    network, loading = getattr(transformers, model.architecture).from_pretrained(
-        str(model.folder), config=config, local_files_only=True, use_safetensors=True, output_loading_info=True
-    )
+    with quiet_transformers():
+        config = transformers.AutoConfig.from_pretrained(str(model.folder), local_files_only=True)
+        if hasattr(config, "reference_compile"):  # of ModernBERT, up to version 4: it would compile where Triton is
+            config.reference_compile = False
+        network, loading = getattr(transformers, model.architecture).from_pretrained(
+            str(model.folder), config=config, local_files_only=True, use_safetensors=True, output_loading_info=True
+        )
     # The hidden states of an encoder do not depend on its pooler, which files of pre-trained networks may lack.
     missing = sorted(name for name in map(str, loading["missing_keys"]) if not name.startswith("pooler."))
     if missing or loading["mismatched_keys"]:
         names = ", ".join((missing or sorted(str(each[0]) for each in loading["mismatched_keys"]))[:3])
         raise ArtifactError(f"{model.folder} has no weights for {names} of its {model.architecture}; save it again")
     return network.float().eval()
+
+
+def load_encoder(folder: Path) -> tuple[Any, Any]:
+    """The encoder in float32, with as many embeddings as its vocabulary has entries, and the tokenizer.
+
+    A pooler that the folder does not have is zero. Raises `ArtifactError` if transformers cannot load the folder, or
+    if it lacks another tensor.
+    """
+    import torch
+    import transformers
+
+    with quiet_transformers():
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+            encoder, loading = transformers.AutoModel.from_pretrained(
+                str(folder), dtype=torch.float32, local_files_only=True, use_safetensors=True, output_loading_info=True
+            )
+        except (OSError, ValueError, RuntimeError, KeyError) as error:
+            raise ArtifactError(f"transformers cannot load {folder}: {error}") from error
+        missing = sorted(map(str, loading["missing_keys"]))
+        if lacking := [name for name in missing if not name.startswith("pooler.")]:
+            raise ArtifactError(f"{folder} has no tensor {lacking[0]}. Restore its weights.")
+        # transformers draws them at random; zeros are the same every time, and show that nothing was trained.
+        for name in missing:
+            torch.nn.init.zeros_(encoder.get_parameter(name))
+        if encoder.config.vocab_size > len(tokenizer):
+            encoder.resize_token_embeddings(len(tokenizer))
+    return encoder.eval(), tokenizer
+
+
+@contextmanager
+def quiet_transformers() -> Iterator[None]:
+    """Silence its progress bars, and its warnings about heads that are left out."""
+    from transformers.utils import logging
+
+    # These settings are global, and the process may be a user's notebook.
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()

@@ -19,7 +19,7 @@ from bertwright.core.child_process import why_failed
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import write_json
 from bertwright.core.subprocess_group import output_of, subprocess_group
-from bertwright.export.runtimes.encoder import load_encoder, quiet_transformers
+from bertwright.export.runtimes.hugging_face import load_encoder, quiet_transformers
 from bertwright.export.runtimes.runtime import Published
 
 VARIABLE = "LLAMA_CPP"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bertwright.export.runtimes.hugging_face import without_weights
+from bertwright.export.runtimes.hugging_face import quiet_transformers, without_weights
 from bertwright.export.runtimes.runtime import Outputs, Published, Reader, Runtime
 
 
@@ -32,14 +32,13 @@ class SentenceTransformers(Runtime):
     def open(self, model: Published, out: Path, threads: int) -> Iterator[Reader]:
         """As `Runtime.open`."""
         import torch
-        from transformers.utils import logging
 
-        logging.set_verbosity_error()
-        logging.disable_progress_bar()
         before = torch.get_num_threads()
         torch.set_num_threads(threads)
         try:
-            yield _Scores(model) if model.head == "sequence" else _Vectors(model)
+            with quiet_transformers():
+                reader = _Scores(model) if model.head == "sequence" else _Vectors(model)
+            yield reader
         finally:
             torch.set_num_threads(before)
 
