@@ -22,7 +22,6 @@ from bertwright.core.files import read_json, write_json
 from bertwright.export.certify.compare import Texts, compare_ids
 from bertwright.export.certify.shapes import Row
 from bertwright.export.folder import write_hf_folder
-from bertwright.export.runtimes import llama_cpp as module
 from bertwright.export.runtimes import llama_cpp_converter as converter
 from bertwright.export.runtimes.differences import LOWER
 from bertwright.export.runtimes.llama_cpp import LlamaCpp
@@ -195,7 +194,7 @@ def test_versions_and_builds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("2026.6.9538", "2026.6.9538 (llama.cpp b9538)", ["strips the accents of every text: 'Győr'."]),
         ("2026.10.11549.1", "2026.10.11549.1 (llama.cpp b11549)", []),
     ):
-        monkeypatch.setattr(module, "installed", lambda package, version=version: version)
+        monkeypatch.setattr("bertwright.export.runtimes.runtime.installed", lambda package, version=version: version)
         assert LlamaCpp().version() == shown
         explained = LlamaCpp().explain(model, "duna Győr")
         assert explained.count("llama.cpp") == len(reasons) and all(reason in explained for reason in reasons)
@@ -333,7 +332,7 @@ def test_what_is_not_there_is_named_before_work(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("sys.prefix", str(tmp_path))
     with pytest.raises(MissingExtraError, match=r"llama.cpp's converter is not found; get it with its sources"):
         LlamaCpp().write(model, out)
-    monkeypatch.setattr(module, "installed", lambda package: "")
+    monkeypatch.setattr("bertwright.export.runtimes.runtime.installed", lambda package: "")
     with pytest.raises(MissingExtraError, match=re.escape("pip install 'bertwright[llama-cpp]'")):
         LlamaCpp().write(model, out)
     assert LlamaCpp().version() == "" and not any(out.iterdir())

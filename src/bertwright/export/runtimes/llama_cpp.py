@@ -24,7 +24,7 @@ from bertwright.export.runtimes.llama_cpp_converter import (
     missing_sources,
 )
 from bertwright.export.runtimes.llama_cpp_words import explain, unsupported
-from bertwright.export.runtimes.runtime import Outputs, Published, Runtime, installed
+from bertwright.export.runtimes.runtime import Outputs, Published, Runtime
 from bertwright.vocab.config import MAX_FILE
 from bertwright.vocab.entries import TextSettings, text_settings
 
@@ -50,7 +50,7 @@ class LlamaCpp(Runtime):
 
     def version(self) -> str:
         """The version of the package, and of llama.cpp."""
-        number = installed(self.package)
+        number = super().version()
         return number and f"{number} (llama.cpp b{_build(number)})"
 
     def missing_to_write(self) -> str:
@@ -97,7 +97,7 @@ class LlamaCpp(Runtime):
     def explain(self, model: Published, text: str) -> str:
         """As `Runtime.explain`."""
         settings = text_settings(model.folder) or TextSettings(False, False)
-        return explain(text, settings, _build(installed(self.package)))
+        return explain(text, settings, _build(super().version()))
 
 
 def _build(version: str) -> int:
