@@ -27,12 +27,17 @@ _PLACE = TypeAdapter(tuple[Size, Size])
 
 
 def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]]:
-    """The shape of each tensor by name, from the header alone.
+    """The shape of each tensor by name, as `tensor_headers`."""
+    return {name: shape for name, (_, shape) in tensor_headers(path).items()}
+
+
+def tensor_headers(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """The dtype, as the format names it, and the shape of each tensor by name, from the header alone.
 
     Raises `ArtifactError` unless `path` is a safetensors file that its tensors fill without gaps or overlaps.
     """
     try:
-        return _shapes(path)
+        return _headers(path)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         malformed = isinstance(error, ValidationError) or not isinstance(error, ValueError)
         reason = "its header is malformed" if malformed else error
@@ -41,7 +46,7 @@ def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]]:
         ) from error
 
 
-def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
+def _headers(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
     size = path.stat().st_size
     with naming(path), path.open("rb") as handle:
         length = int.from_bytes(handle.read(8), "little")
@@ -60,4 +65,4 @@ def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
         end = stop
     if 8 + length + end != size:
         raise ValueError(f"its tensors end at byte {8 + length + end:,}, but the file ends at byte {size:,}")
-    return shapes
+    return {name: (entries[name]["dtype"], shape) for name, shape in shapes.items()}

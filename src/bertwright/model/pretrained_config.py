@@ -16,19 +16,18 @@ from pathlib import Path
 
 from bertwright.core.artifact import CONVERT, MANIFEST, Artifact, is_tensorflow_checkpoint, open_artifact
 from bertwright.core.errors import ArtifactError, RecipeError
-from bertwright.core.files import MAX_JSON, read_bytes, sha256, sha256_of
-from bertwright.core.json_values import parse_json
-from bertwright.core.tensors import tensor_shapes
+from bertwright.core.files import sha256, sha256_of
 from bertwright.model.config import NetworkConfig, read_network_config, read_stock_config
 from bertwright.model.config_file import read_config_file
 from bertwright.model.family import ANSWERS, Head, Labels, TensorShapes
+from bertwright.model.importers.members import find_weights, open_weights
+from bertwright.model.importers.safetensors_files import WEIGHTS
+from bertwright.model.importers.weights import Stored, Weights
 from bertwright.model.interop.names import SEVERAL, TASKS, Names
 from bertwright.model.interop.peer import names_of
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.entries import TextSettings, entries_file, entries_of, text_settings
 
-WEIGHTS = "model.safetensors"
-INDEX = f"{WEIGHTS}.index.json"
 _GIVE = (
     f"give a finished train folder, or a folder in the format of transformers (config.json, {WEIGHTS}, and vocab.txt "
     "or tokenizer.json)"
@@ -37,14 +36,6 @@ _PLACES = {"train": "model", "export": "hf"}
 """The folder of the model in the artifact of a stage."""
 _TASK = re.compile(rf"For({'|'.join(TASKS.values())})$")
 """Ends of the names of transformers' classes for tasks other than pre-training."""
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A tensor in a weight file."""
-
-    file: Path
-    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -161,23 +152,14 @@ class Pretrained:
         return names_of(self.network, self.task)
 
     @cached_property
-    def stored(self) -> Mapping[str, Stored]:
-        """The tensors of its weight files, under their names there.
+    def weights(self) -> Weights:
+        """Its weight files."""
+        return open_weights(self.folder)
 
-        Raises `ArtifactError` if a weight file is absent, damaged, or not the one that the index lists.
-        """
-        listed = _index(self.folder)
-        found = {
-            name: Stored(file, shape)
-            for file in weight_files(self.folder)
-            for name, shape in tensor_shapes(file).items()
-        }
-        if wrong := sorted(name for name, file in listed.items() if name not in found or found[name].file.name != file):
-            raise ArtifactError(
-                f"{self.folder / INDEX} says that {wrong[0]} is in {listed[wrong[0]]}, but it is not. Restore the "
-                "folder from a copy, or save the network again."
-            )
-        return found
+    @property
+    def stored(self) -> Mapping[str, Stored]:
+        """The tensors of its weight files, as `Weights.stored`."""
+        return self.weights.stored
 
     @cached_property
     def tensors(self) -> TensorShapes:
@@ -226,7 +208,7 @@ def find_pretrained(path: Path | str) -> Pretrained:
 def missing_of(path: Path) -> list[str]:
     """What a folder lacks to be that of a network in the format of transformers."""
     missing = [] if (path / "config.json").is_file() else ["config.json"]
-    if not any((path / name).is_file() for name in (WEIGHTS, INDEX)):
+    if find_weights(path) is None:
         missing.append(WEIGHTS)
     return missing if entries_file(path) else [*missing, "vocab.txt or tokenizer.json"]
 
@@ -276,36 +258,10 @@ def own_vocabulary(given: Pretrained) -> str:
     return f"Set vocab.file={given.entries_file} {settings}"
 
 
-def weight_files(folder: Path) -> list[Path]:
-    """The weight files of a folder in the format of transformers. Raises `ArtifactError` if its index is damaged."""
-    if (folder / WEIGHTS).is_file():
-        return [folder / WEIGHTS]
-    return [folder / name for name in sorted(set(_index(folder).values()))]
-
-
 def content_of(folder: Path) -> str:
     """The SHA-256 over the files that are read of a folder saved by transformers."""
-    files = [folder / "config.json", *weight_files(folder), entries_file(folder) or folder]
+    files = [folder / "config.json", *open_weights(folder).files, entries_file(folder) or folder]
     return sha256_of({path.name: _hash(path, *_stamp(path)) for path in files})
-
-
-def _index(folder: Path) -> dict[str, str]:
-    """The file of each tensor according to the index of a network saved in several files; {} if there is one file."""
-    path = folder / INDEX
-    if (folder / WEIGHTS).is_file() or not path.is_file():
-        return {}
-    try:
-        files = parse_json(read_bytes(path, MAX_JSON))["weight_map"]
-        # A name with folders in it could lead anywhere.
-        if not files or any(Path(file).name != file for file in files.values()):
-            raise ValueError("its weight_map must have a file name for each tensor")
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ArtifactError(
-            f"cannot read {path}: {error}. Restore it from a copy, or save the network again."
-        ) from error
-    if gone := next((name for name in sorted(set(files.values())) if not (folder / name).is_file()), None):
-        raise ArtifactError(f"{folder / gone}, which {INDEX} lists, does not exist. Download or copy it, too.")
-    return dict(files)
 
 
 def _no_network(path: Path, missing: list[str]) -> str:

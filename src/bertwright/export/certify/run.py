@@ -23,7 +23,7 @@ from bertwright.export.certify.shapes import Certificate, Difference, Row, Statu
 from bertwright.export.runtimes.members import RUNTIMES, runtime_named
 from bertwright.export.runtimes.rules import Loading, loadings
 from bertwright.export.runtimes.runtime import Published, Runtime
-from bertwright.model.pretrained_config import weight_files
+from bertwright.model.importers.safetensors_files import weight_files
 from bertwright.model.text_encoder import load_tokenizer
 from bertwright.vocab.entries import CLS, SEP
 from bertwright.vocab.tokenizer import Tokenizer

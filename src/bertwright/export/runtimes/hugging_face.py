@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bertwright.core.errors import ArtifactError
 from bertwright.export.runtimes.runtime import Head, Output, Outputs, Published, Reader, Runtime
-from bertwright.model.pretrained_config import weight_files
+from bertwright.model.importers.safetensors_files import weight_files
 
 if TYPE_CHECKING:
     from torch import Tensor

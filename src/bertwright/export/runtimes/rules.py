@@ -20,7 +20,7 @@ from bertwright.core.errors import BertwrightError
 from bertwright.core.files import read_json
 from bertwright.core.tensors import tensor_shapes
 from bertwright.export.runtimes.runtime import Published
-from bertwright.model.pretrained_config import weight_files
+from bertwright.model.importers.safetensors_files import weight_files
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from bertwright.model.interop.peer import peer_of
 from bertwright.model.model import HeadlessModel
 from bertwright.model.pretrained_config import Pretrained, read_pretrained
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.model.saved import load_network, model_from, read_tensors
+from bertwright.model.saved import load_network, model_from
 
 
 def load_stock(folder: Path) -> PreTrainingModel:
@@ -26,7 +26,7 @@ def load_stock(folder: Path) -> PreTrainingModel:
     given = read_pretrained(folder)
     names = peer_of(given.network).names
     try:
-        tensors = names.to_ours(_stored(given))
+        tensors = names.to_ours(given.weights.read())
     except ArtifactError as error:
         raise ArtifactError(f"cannot read the weights in {folder}: {error}") from error
     config, tensors = _with_its_heads(given.network, tensors)
@@ -55,14 +55,9 @@ def load_tensors(given: Pretrained) -> dict[str, Tensor]:
     if not given.stock:
         return load_network(given.folder).state_dict()
     left_out = set(given.unknown)
-    kept = {name: tensor for name, tensor in _stored(given).items() if name not in left_out}
+    kept = {name: tensor for name, tensor in given.weights.read().items() if name not in left_out}
     # Some published files are in half precision; this project uses float32 or the precision of the run.
     return {name: tensor.float() for name, tensor in given.names.to_ours(kept).items()}
-
-
-def _stored(given: Pretrained) -> dict[str, Tensor]:
-    files = dict.fromkeys(stored.file for stored in given.stored.values())
-    return {name: tensor for file in files for name, tensor in read_tensors(file).items()}
 
 
 def _with_its_heads(config: NetworkConfig, tensors: dict[str, Tensor]) -> tuple[NetworkConfig, dict[str, Tensor]]:

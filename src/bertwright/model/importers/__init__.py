@@ -1,0 +1,1 @@
+"""Reads the weights of networks that other programs trained; one module per format of files."""
