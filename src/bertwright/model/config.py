@@ -67,6 +67,10 @@ PEERS = ("bert", "modern", "distilbert")
 """The families that stock transformers has, too. Only these can be exported: `interop.peer` has their peers."""
 
 
+GOOGLE_CONFIG = "bert_config.json"
+"""The name of the configuration in Google's and NVIDIA's releases."""
+
+
 def without_peer(network: NetworkConfig) -> str:
     """Return why a network cannot be exported, as a sentence; "" if it can."""
     # By name, because a family may be a variant of another, with its settings and other tensors.
@@ -96,18 +100,29 @@ def read_network_config(path: Path) -> NetworkConfig:
 
 
 def read_stock_config(path: Path) -> NetworkConfig:
-    """Return the network that a config.json of transformers describes. A BERT gets no next-sentence head, because the
-    file does not state whether it has one.
+    """As `stock_network`, from a config.json of transformers."""
+    from bertwright.model.config_file import read_config_file
+
+    return stock_network(read_config_file(path), path)
+
+
+def stock_network(config: Mapping[str, Any], path: Path) -> NetworkConfig:
+    """Return the network that a configuration of transformers describes, or Google's bert_config.json, which names no
+    `model_type`; `path` is where it was read. A BERT gets no next-sentence head, because the file does not state
+    whether it has one.
 
     Raises `RecipeError` if the network is of no supported family.
     """
-    from bertwright.model.config_file import KINDS, read_config_file, read_values
+    from bertwright.model.config_file import KINDS, values_of
+    from bertwright.model.importers.foreign import foreign_config
 
-    family = read_config_file(path).get("model_type")
+    if foreign := foreign_config(config):
+        raise RecipeError(f"{path}: this is {foreign}")
+    family = config.get("model_type", "bert" if path.name == GOOGLE_CONFIG else None)
     for network in NETWORKS:
         if isinstance(family, str) and KINDS.get(family) == network.family:
             heads = {"next_sentence": False} if network is BertConfig else {}
-            return validated(network, read_values(path, network) | heads, path)
+            return validated(network, values_of(config, path, network) | heads, path)
     known = ", ".join(KINDS)
     raise RecipeError(f"{path}: model_type = {family!r} is not a network that can be read; supported are: {known}")
 

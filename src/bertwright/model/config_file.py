@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -59,14 +60,20 @@ def read_config_file(path: Path) -> dict[str, Any]:
 
 
 def read_values(path: Path, family: type[NetworkSection]) -> dict[str, Any]:
-    """Return the values of a family's network from a configuration file of another program or of this one.
+    """As `values_of`, from a configuration file."""
+    return values_of(read_config_file(path), path, family)
+
+
+def values_of(config: Mapping[str, Any], path: Path, family: type[NetworkSection]) -> dict[str, Any]:
+    """Return the values of a family's network from the configuration of another program or of this one; `path` is
+    where it was read.
 
     Raises `RecipeError` for an unknown key, for a known key whose value means another network, and if the values
     describe no valid network.
     """
     own: dict[str, Any] = {}
     known = {**ANY_FAMILY, **family.same_network}
-    for key, value in family.in_our_words(path, read_config_file(path)).items():
+    for key, value in family.in_our_words(path, config).items():
         if key in family.model_fields:
             own[key] = value
         # An ignored key might change the network, which would show only in the scores.

@@ -7,21 +7,22 @@ and the headers of weight files are read: does not import torch, so that checkin
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 from bertwright.core.artifact import CONVERT, MANIFEST, Artifact, is_tensorflow_checkpoint, open_artifact
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import sha256, sha256_of
-from bertwright.model.config import NetworkConfig, read_network_config, read_stock_config
+from bertwright.model.config import GOOGLE_CONFIG, NetworkConfig, read_network_config, read_stock_config, stock_network
 from bertwright.model.config_file import read_config_file
 from bertwright.model.family import ANSWERS, Head, Labels, TensorShapes
+from bertwright.model.importers.foreign import foreign_tensors
 from bertwright.model.importers.members import find_weights, open_weights
-from bertwright.model.importers.safetensors_files import WEIGHTS
+from bertwright.model.importers.safetensors_files import WEIGHTS, SafetensorsWeights
 from bertwright.model.importers.weights import Stored, Weights
 from bertwright.model.interop.names import SEVERAL, TASKS, Names
 from bertwright.model.interop.peer import names_of
@@ -29,9 +30,10 @@ from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.entries import TextSettings, entries_file, entries_of, text_settings
 
 _GIVE = (
-    f"give a finished train folder, or a folder in the format of transformers (config.json, {WEIGHTS}, and vocab.txt "
-    "or tokenizer.json)"
+    f"give a finished train folder, or a folder in the format of transformers (config.json, {WEIGHTS} or "
+    "pytorch_model.bin, and vocab.txt or tokenizer.json)"
 )
+_TOKEN = ".embeddings.token.weight"
 _PLACES = {"train": "model", "export": "hf"}
 """The folder of the model in the artifact of a stage."""
 _TASK = re.compile(rf"For({'|'.join(TASKS.values())})$")
@@ -43,9 +45,9 @@ class Pretrained:
     """A folder that holds a network trained before, with its vocabulary."""
 
     path: Path
-    """As given in the recipe."""
+    """As given in the recipe: a folder, or a file of weights."""
     folder: Path
-    """The folder that contains config.json, the weights and the vocabulary."""
+    """The folder that contains the configuration and the vocabulary, and the weights if no file was given."""
     network: NetworkConfig
     artifact: Artifact | None
     """The artifact, if the folder is one; None for a folder saved by transformers."""
@@ -61,7 +63,7 @@ class Pretrained:
         pre-training."""
         if not self.stock:
             return "" if self.network.predicts_tokens else TASKS[self.network.head]
-        names = read_config_file(self.folder / "config.json").get("architectures")
+        names = self.settings.get("architectures")
         found = (_TASK.search(str(name)) for name in names) if isinstance(names, list) else iter(())
         return next((match[1] for match in found if match), "")
 
@@ -91,7 +93,7 @@ class Pretrained:
         if self.head in ANSWERS:
             return ANSWERS[self.head]
         rows = self.tensors.get("classification.classifier.weight", (0,))[0]
-        names = read_config_file(self.folder / "config.json").get("id2label") or {}
+        names = self.settings.get("id2label") or {}
         return tuple(str(names.get(str(number), f"LABEL_{number}")) for number in range(rows))
 
     @property
@@ -99,16 +101,14 @@ class Pretrained:
         """What its classifier predicts, if it has one."""
         if not self.stock:
             return self.network.head
-        if read_config_file(self.folder / "config.json").get("problem_type") == SEVERAL:
+        if self.settings.get("problem_type") == SEVERAL:
             return "several"
         return next((head for head, task in TASKS.items() if task == self.task), "sequence")
 
     @property
     def other_pooling(self) -> str:
         """Why its classifier cannot be used, if it reads another vector than the state of [CLS]; else ""."""
-        pooling = (
-            read_config_file(self.folder / "config.json").get("classifier_pooling", "cls") if self.stock else "cls"
-        )
+        pooling = self.settings.get("classifier_pooling", "cls") if self.stock else "cls"
         if pooling == "cls" or self.network.family != "modern" or self.head not in ("sequence", "several", "choice"):
             return ""
         return (
@@ -144,7 +144,7 @@ class Pretrained:
     @property
     def content(self) -> str:
         """The SHA-256 of its content: the artifact's fingerprint, or the hash of the files that are read."""
-        return self.artifact.fingerprint if self.artifact else content_of(self.folder)
+        return self.artifact.fingerprint if self.artifact else content_of(self.path)
 
     @property
     def names(self) -> Names:
@@ -154,11 +154,19 @@ class Pretrained:
     @cached_property
     def weights(self) -> Weights:
         """Its weight files."""
-        return open_weights(self.folder)
+        return open_weights(self.folder if self.artifact else self.path)
 
-    @property
+    @cached_property
+    def settings(self) -> Mapping[str, Any]:
+        """Its configuration, as its files have it."""
+        return _settings(self.folder, self.weights)
+
+    @cached_property
     def stored(self) -> Mapping[str, Stored]:
-        """The tensors of its weight files, as `Weights.stored`."""
+        """The tensors of its weight files, as `Weights.stored`. Raises `ArtifactError` as that does, and if they are
+        those of a network that is known, but of no family here."""
+        if foreign := foreign_tensors(self.weights.stored):
+            raise ArtifactError(f"{self.path} holds {foreign}")
         return self.weights.stored
 
     @cached_property
@@ -185,11 +193,13 @@ def read_pretrained(path: Path) -> Pretrained:
             raise RecipeError(f"{path} was made by the stage {stage!r}; {_GIVE}")
         folder = path / _PLACES[stage]
         config = folder / "config.json"
-        network = read_network_config(config) if stage == "train" else read_stock_config(config)
-        return Pretrained(path, folder, network, artifact)
+        read = read_network_config if stage == "train" else read_stock_config
+        return Pretrained(path, folder, read(config), artifact)
     if missing := missing_of(path):
         raise RecipeError(_no_network(path, missing))
-    return Pretrained(path, path, read_stock_config(path / "config.json"), None)
+    weights, folder = open_weights(path), folder_of(path)
+    network = stock_network(_settings(folder, weights), config_file(folder) or path)
+    return Pretrained(path, folder, _with_rows(network, weights), None)
 
 
 def find_pretrained(path: Path | str) -> Pretrained:
@@ -205,12 +215,24 @@ def find_pretrained(path: Path | str) -> Pretrained:
     return read_pretrained(path / "train")
 
 
+def folder_of(path: Path) -> Path:
+    """The folder of a file of weights, or the folder that `path` is."""
+    return path if path.is_dir() else path.parent
+
+
+def config_file(folder: Path) -> Path | None:
+    """The configuration of the network in a folder; None if it has none."""
+    return next((folder / name for name in ("config.json", GOOGLE_CONFIG) if (folder / name).is_file()), None)
+
+
 def missing_of(path: Path) -> list[str]:
-    """What a folder lacks to be that of a network in the format of transformers."""
-    missing = [] if (path / "config.json").is_file() else ["config.json"]
-    if find_weights(path) is None:
+    """What a folder, or a file of weights with its folder, lacks to be that of a network."""
+    weights, folder = find_weights(path), folder_of(path)
+    has_config = config_file(folder) is not None or (weights is not None and weights.config is not None)
+    missing = [] if has_config else ["config.json"]
+    if weights is None:
         missing.append(WEIGHTS)
-    return missing if entries_file(path) else [*missing, "vocab.txt or tokenizer.json"]
+    return missing if entries_file(folder) else [*missing, "vocab.txt or tokenizer.json"]
 
 
 def check_vocabulary(given: Pretrained, vocab: Artifact, key: str) -> None:
@@ -258,37 +280,53 @@ def own_vocabulary(given: Pretrained) -> str:
     return f"Set vocab.file={given.entries_file} {settings}"
 
 
-def content_of(folder: Path) -> str:
-    """The SHA-256 over the files that are read of a folder saved by transformers."""
-    files = [folder / "config.json", *open_weights(folder).files, entries_file(folder) or folder]
-    return sha256_of({path.name: _hash(path, *_stamp(path)) for path in files})
+def content_of(path: Path) -> str:
+    """The SHA-256 over the files that are read of a network which another program saved."""
+    folder = folder_of(path)
+    beside = [file for file in (config_file(folder), entries_file(folder)) if file is not None]
+    return sha256_of({file.name: _hash(file, *_stamp(file)) for file in [*open_weights(path).files, *beside]})
+
+
+def _settings(folder: Path, weights: Weights) -> Mapping[str, Any]:
+    if (file := config_file(folder)) is not None:
+        return read_config_file(file)
+    return weights.config or {}
+
+
+def _with_rows(network: NetworkConfig, weights: Weights) -> NetworkConfig:
+    """The network with the rows that its embedding has, if those are more than its configuration says: NVIDIA's and
+    Google's programs pad the vocabulary themselves."""
+    if isinstance(weights, SafetensorsWeights):
+        return network  # transformers, which writes them, would not read such a folder
+    named = names_of(network, "").our_names(weights.stored)
+    rows = next((weights.stored[name].shape for name, ours in named.items() if ours == f"{network.family}{_TOKEN}"), ())
+    return network.model_copy(update={"vocab_size": rows[0]}) if rows and rows[0] > network.vocab_size else network
 
 
 def _no_network(path: Path, missing: list[str]) -> str:
-    if is_tensorflow_checkpoint(path):
+    weights, folder = find_weights(path), folder_of(path)
+    if weights is None and is_tensorflow_checkpoint(path):
         return f"{path} is a TensorFlow checkpoint. {CONVERT}"
-    if not path.is_dir():
+    if weights is None and not path.is_dir():
         download = "" if path.exists() else ". Nothing is downloaded: save a model of Hugging Face with save_pretrained"
-        return f"{path} is not a folder; {_GIVE}{download}"
+        what = "no file of weights that can be read" if path.exists() else "not a folder"
+        return f"{path} is {what}; {_GIVE}{download}"
     if (path / "recipe.toml").is_file():
         return f"{path} is a run folder; give its {path / 'train'}, once it is finished"
-    if WEIGHTS not in missing:
-        return f"{path} has no {' and no '.join(missing)}; {_GIVE}"
-    pickle = path / "pytorch_model.bin"
-    if pickle.is_file():
-        code = (
-            "import torch, safetensors.torch as s; s.save_file({n: t.clone() for n, t in torch.load("
-            f"{str(pickle)!r}, weights_only=True).items()}}, {str(path / WEIGHTS)!r})"
+    if weights is not None:
+        lacks = f"{path} has its weights, but {folder} has no {' and no '.join(missing)}"
+        return (
+            f"{lacks}; copy the files of that network there" if path != folder else f"{_lacks(path, missing)}; {_GIVE}"
         )
-        text = f"{path} has its weights in {pickle.name}, a pickle, and pickles are never read; convert it with"
-        return f"{text} python -c {shlex.quote(code)}"
-    others = next(
-        (each.name for end in ("bin", "h5", "msgpack", "index", "ckpt") for each in path.glob(f"*.{end}")), ""
-    )
+    others = next((each.name for end in ("h5", "msgpack", "index", "ot") for each in path.glob(f"*.{end}")), "")
     if others:
         text = f"{path} has its weights in {others}, which is never read; load the folder with transformers and save"
         return f"{text} it with save_pretrained, which writes {WEIGHTS}"
-    return f"{path} has no {' and no '.join(missing)}; {_GIVE}"
+    return f"{_lacks(path, missing)}; {_GIVE}"
+
+
+def _lacks(path: Path, missing: list[str]) -> str:
+    return f"{path} has no {' and no '.join(missing)}"
 
 
 def _stamp(path: Path) -> tuple[int, int]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from bertwright.core.errors import ArtifactError
+from bertwright.model.importers.pickled import PickledWeights
 from bertwright.model.importers.safetensors_files import SafetensorsWeights
 from bertwright.model.importers.weights import Weights
 
-SOURCES: tuple[type[Weights], ...] = (SafetensorsWeights,)
+SOURCES: tuple[type[Weights], ...] = (SafetensorsWeights, PickledWeights)
 """In the order in which a folder is searched."""
 
 
