@@ -11,6 +11,7 @@ from pydantic import BaseModel, model_validator
 from bertwright.contradictions.sections import (
     Mistake,
     clipped_before_judged,
+    general_text_unread,
     idle_corpus,
     missing_without_corpus,
     one_segment,
@@ -134,6 +135,12 @@ class Recipe(Section):
         its vocabulary was trained on."""
         return self.texts or TextsConfig(language=self.corpus.language if self.corpus else "")
 
+    def general_texts(self) -> CorpusConfig | None:
+        """The texts of `evaluate.general` as the sources of a corpus with the rules of the recipe's; None without."""
+        if self.corpus is None or not self.evaluate.general:
+            return None
+        return self.corpus.model_copy(update={"source": self.evaluate.general})
+
     def evaluate_length(self) -> int:
         """The length of the held-out sequences scored at the end."""
         return self.evaluate.length or self.train.phases[-1].length
@@ -150,6 +157,7 @@ class Recipe(Section):
         before any work starts. Checks that read the files of the keys in `unread` are left out."""
         mistakes = [
             *self._corpus_mistakes(),
+            *general_text_unread(self.evaluate, self.corpus, self.task.files is not None),
             *self._model_mistakes(given, unread),
             *unsupported_by_graph(self.train, self.model),
             *unsupported_by_kernels(self.train, self.model),

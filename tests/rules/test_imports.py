@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "optim": {"core"},
     "transfer": {"core"},
     "train": {"core", "examples", "model", "optim", "tasks", "transfer"},
-    "evaluate": {"core", "model", "vocab", "tasks"},
+    "evaluate": {"core", "corpus", "model", "vocab", "tasks"},
     "export": {"core", "corpus", "model", "vocab", "examples", "page", "tasks"},
     "report": {"core", "forecast_shapes", "page", "tasks", "vocab"},
     "translate": {"core", "vocab", "explain"},

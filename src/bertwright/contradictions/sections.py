@@ -45,6 +45,14 @@ def missing_without_corpus(vocab: VocabConfig, train: TrainConfig) -> Iterator[M
             )
 
 
+def general_text_unread(evaluate: EvaluateConfig, corpus: CorpusConfig | None, own_files: bool) -> Iterator[Mistake]:
+    """Yield general texts that are not scored: by a task without masked tokens, or without the rules of a corpus."""
+    if evaluate.general and own_files:
+        yield "evaluate.general", "only the loss of masked tokens is measured on it, and train.objective has none"
+    elif evaluate.general and corpus is None:
+        yield "evaluate.general", "it is read by the rules of [corpus], which the recipe does not have; leave it out"
+
+
 def wrong_lengths(train: TrainConfig, scored: int, positions: int) -> Iterator[Mistake]:
     """Yield lengths beyond the model's `positions`, and a `scored` length (0: the last phase's) that no phase has."""
     trained = sorted({p.length for p in train.phases})

@@ -279,9 +279,13 @@ class CorpusConfig(Section):
     @field_validator("source", mode="before")
     @classmethod
     def _as_list(cls, value: Any) -> Any:
-        """Convert one source to a list, and each path given alone to a table with only that path."""
-        values = value if isinstance(value, list | tuple) else [value]
-        return [{"path": source} if isinstance(source, str) else source for source in values]
+        return as_sources(value)
+
+
+def as_sources(value: Any) -> Any:
+    """Convert one source to a list, and each path given alone to a table with only that path."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return [{"path": source} if isinstance(source, str) else source for source in values]
 
 
 def sections(config: CorpusConfig) -> dict[str, Section]:

@@ -56,12 +56,8 @@ class Writers(NamedTuple):
 
 
 def _extract(job: ExtractJob, to: Writers, counts: Counter[str], state: dict[str, Any]) -> None:
-    keep, kept = DocumentFilter(job.config.filter, job.config.language), 0
-    for article, split in _split(
-        _apply_rules(documents(job, counts, state), job.config.filter, counts), _splitter(job)
-    ):
-        sentences, headings, starts = _sentences(article.paragraphs, split)
-        reason, language = keep.verdict(sentences)
+    kept = 0
+    for article, sentences, headings, starts, reason, language in judged(job, counts, state):
         counts["documents"] += 1
         facts = {**article.facts, "language": language or job.config.language, "headings": headings}
         if reason is None:
@@ -77,6 +73,29 @@ def _extract(job: ExtractJob, to: Writers, counts: Counter[str], state: dict[str
         counts[f"dropped_bytes.{reason}"] += size
         if job.config.filter.keep_dropped:
             to.dropped.add(kept, dropped_line(reason, {**facts, "paragraphs": starts}, text))
+
+
+class Judged(NamedTuple):
+    """An article after cleaning and splitting, with the verdict of the filter."""
+
+    article: Article
+    sentences: list[str]
+    headings: list[tuple[int, str]]
+    """The index of the sentence that follows each heading, and its title."""
+    starts: list[int]
+    """The indices of the sentences that begin a paragraph."""
+    reason: str | None
+    """Why the filter drops it; None if it is kept."""
+    language: str
+
+
+def judged(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Judged]:
+    """Yield the articles of a piece as the corpus would have them, and whether it would; see `Documents`."""
+    keep = DocumentFilter(job.config.filter, job.config.language)
+    articles = _apply_rules(documents(job, counts, state), job.config.filter, counts)
+    for article, split in _split(articles, _splitter(job)):
+        sentences, headings, starts = _sentences(article.paragraphs, split)
+        yield Judged(article, sentences, headings, starts, *keep.verdict(sentences))
 
 
 def _apply_rules(articles: Iterable[Article], config: FilterConfig, counts: Counter[str]) -> Iterator[Article]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError
-from bertwright.core.files import naming
+from bertwright.core.files import naming, read_bytes
 from bertwright.corpus.errors import MAX_DOCUMENT
 from bertwright.corpus.sources.compression import zstandard
 
@@ -28,6 +29,30 @@ def shard_names(artifact: Artifact) -> list[str]:
 def read_documents(artifact: Artifact, shard_name: str) -> Iterator[list[str]]:
     """Iterate over the documents of one shard, each a list of its sentences."""
     return documents_in(artifact.file(shard_name))
+
+
+def source_names(artifact: Artifact) -> list[str]:
+    """The names of a corpus's sources, as the metadata of its documents have them, each once, in order."""
+    stated = [str(source.get("name", "")) for source in artifact.manifest["config"]["corpus"]["source"]]
+    found = artifact.counts["sources"]
+    return list(
+        dict.fromkeys(own or str(of["database"] or of["format"]) for own, of in zip(stated, found, strict=True))
+    )
+
+
+def read_sources(artifact: Artifact, shard_name: str) -> list[str]:
+    """The name of the source of each document of one shard, in order."""
+    path = artifact.file(facts_name(shard_name))
+    try:
+        data = zstandard().ZstdDecompressor().decompressobj().decompress(read_bytes(path))
+        return [str(json.loads(line)["source"]) for line in data.splitlines()]
+    except (ValueError, KeyError, TypeError, zstandard().ZstdError) as error:
+        raise _damaged(path, str(error)) from error
+
+
+def facts_name(shard_name: str) -> str:
+    """The name of the metadata of a shard."""
+    return shard_name.removesuffix(TEXT) + FACTS
 
 
 def documents_in(shard: Path) -> Iterator[list[str]]:

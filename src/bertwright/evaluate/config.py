@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.config import Section, runtime_only
+from bertwright.corpus.config import SourceConfig, as_sources
 from bertwright.tasks.pretraining.config import GAP
 
 VERSION = 8
@@ -25,6 +26,10 @@ class EvaluateConfig(Section):
     compared."""
     max_sequences: int = Field(0, ge=0)
     """Maximum number of held-out sequences to score, spread evenly over the split; 0 scores all."""
+    general: tuple[SourceConfig, ...] = ()
+    """Texts of another kind than those of training, to measure what a network forgets: a path, a table with a path and
+    other keys of `corpus.source`, or a list of these. About 4 MB of each are read, without the documents that training
+    read, and scored before training, if it starts from another network, and after it."""
     cloze: tuple[str, ...] = ()
     """Lines of text with one [MASK] or [MASK=expected word] each, shown with the model's five best words."""
     samples: int = Field(8, ge=0)
@@ -33,6 +38,20 @@ class EvaluateConfig(Section):
     """Sequences per forward pass."""
     device: Literal["auto", "cpu", "cuda"] = runtime_only("auto")
     """Where the model runs; `auto` uses a GPU if torch sees one."""
+
+    @field_validator("general", mode="before")
+    @classmethod
+    def _as_list(cls, value: Any) -> Any:
+        return as_sources(value)
+
+    @field_validator("general")
+    @classmethod
+    def _everything_is_used(cls, sources: tuple[SourceConfig, ...]) -> tuple[SourceConfig, ...]:
+        if any(source.weight != 1.0 for source in sources):
+            raise ValueError(
+                "the weight of a source has no effect here, since nothing is trained on it: remove the key"
+            )
+        return sources
 
     @field_validator("cloze")
     @classmethod

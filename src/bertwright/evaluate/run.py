@@ -10,9 +10,11 @@ from typing import Any
 
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
-from bertwright.core.files import write_atomic, write_json
-from bertwright.core.log import Log
+from bertwright.core.files import sha256_of, write_atomic, write_json
+from bertwright.core.log import SILENT, Log
 from bertwright.core.stage_context import StageContext
+from bertwright.corpus.config import CorpusConfig
+from bertwright.corpus.sources.source import open_source
 from bertwright.evaluate.config import VERSION, EvaluateConfig, Inputs, sections
 from bertwright.model.config import kernel_for
 from bertwright.model.device import resolve_device
@@ -22,22 +24,34 @@ from bertwright.tasks.task import HeldOut
 from bertwright.vocab.load import check_same_vocabulary
 
 
-def run(config: EvaluateConfig, length: int, inputs: Inputs, context: StageContext) -> Artifact:
+def run(
+    config: EvaluateConfig, length: int, inputs: Inputs, context: StageContext, general: CorpusConfig | None = None
+) -> Artifact:
     """Score the trained model on held-out sequences of `length` tokens; the scores are also the artifact's counts.
 
-    Raises `RecipeError` for a cloze line longer than the model's positions and for a device that is not available.
+    `general` says how the texts of `evaluate.general`, which are its sources, are read. Raises `RecipeError` for a
+    cloze line longer than the model's positions and for a device that is not available.
     """
-    scored = identity(config, length, inputs.fingerprints)
-    return build(context.out, scored, context.log, lambda draft: _make(config, length, inputs, draft, context.log))
+    known = {"general": _hash_of(general)} if general else {}
+    scored = identity(config, length, inputs.fingerprints | known)
+    log = context.log
+    return build(context.out, scored, log, lambda draft: _make(config, length, inputs, draft, log, general))
 
 
 def identity(config: EvaluateConfig, length: int, inputs: Mapping[str, str]) -> Identity:
-    """What determines the scores; `inputs` has the fingerprints of "train", "examples" and "vocab"."""
-    needed = {name: inputs[name] for name in ("train", "examples", "vocab")}
+    """What determines the scores; `inputs` has the fingerprints of "train", "examples" and "vocab", and the hash of
+    the texts of `evaluate.general`, if there are any."""
+    needed = {name: inputs[name] for name in ("train", "examples", "vocab", "general") if name in inputs}
     return Identity("evaluate", VERSION, sections(config, length), needed)
 
 
-def _make(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path, log: Log) -> dict[str, Any]:
+def _hash_of(general: CorpusConfig) -> str:
+    return sha256_of([open_source(each, general.cache_dir, SILENT).sampled_hash for each in general.source])
+
+
+def _make(
+    config: EvaluateConfig, length: int, inputs: Inputs, draft: Path, log: Log, general: CorpusConfig | None
+) -> dict[str, Any]:
     train = inputs.train
     # Ids of another vocabulary would be accepted, and the scores would be silently wrong.
     check_same_vocabulary(train, inputs.vocab)
@@ -46,7 +60,8 @@ def _make(config: EvaluateConfig, length: int, inputs: Inputs, draft: Path, log:
             artifact.file(name)
     task, device = task_of_sealed(train.manifest["config"]), resolve_device(config.device)
     model = load_network(train.path / "model", kernel_for(device.type)).to(device)
-    found = task.evaluate(model, HeldOut(inputs.examples, inputs.vocab, length, log), config)
+    heldout = HeldOut(inputs.examples, inputs.vocab, length, log, train.counts.get("init"), general)
+    found = task.evaluate(model, heldout, config)
     # Readers of the scores alone must see that training has not ended.
     note = train.counts.get("unfinished")
     scores = found.scores | ({"unfinished": note} if note else {})

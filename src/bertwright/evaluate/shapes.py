@@ -38,6 +38,18 @@ class _OfQuestions(TypedDict):
     questions: Count
 
 
+class _OfText(TypedDict):
+    text: Text
+    """Name of a source of the corpus, or of a text of `evaluate.general`."""
+    documents: Count
+    """Held-out documents, or those of a general text that training did not read; 0 if they were not counted."""
+    predictions: Count
+    loss: Score
+    """Cross-entropy of the masked tokens after training."""
+    before: Score
+    """That of the network that training started from, on the same masked tokens; None if there is none."""
+
+
 class Counts(TypedDict, total=False):
     """The held-out scores of the finished model with their baselines, on the same tokens, pairs or texts: those of
     pre-training, of classes, or of numbers. `scores.json` has the same.
@@ -76,6 +88,10 @@ class Counts(TypedDict, total=False):
     sop_majority: Score
     """Share of those pairs with the more common label."""
     sop_label_share: Score
+    by_text: list[_OfText]
+    """Each text by itself, if there are several or if training started from another network."""
+    no_before: Text
+    """Why that network is not scored."""
     overlap: Overlap
     """Held-out sentences that the training text has too."""
     classification_loss: Score

@@ -86,6 +86,15 @@ def join_store(store: Path, parts: Path, split: Split, shards: Facts) -> None:
     write_json(store / f"{split}.json", {"dtype": next(iter(shards.values()))["dtype"], "shards": facts})
 
 
+def join_sources(store: Path, parts: Path, names: Sequence[str], shards: int) -> list[dict[str, Any]]:
+    """Write `heldout.sources` into the folder `store` from the parts of all `shards`; returns the name and the number
+    of held-out documents of each source."""
+    target = store / "heldout.sources"
+    concatenate(target, [parts / f"{number:05}.sources" for number in range(shards)])
+    documents = np.bincount(np.frombuffer(read_bytes(target), "<u2"), minlength=len(names))
+    return [{"name": name, "documents": int(count)} for name, count in zip(names, documents, strict=True)]
+
+
 def _join_plans(plans: Path, parts: Path, name: str, shards: Facts, kept: Kept, tally: PlanStatistics) -> list[int]:
     """Regroup rows by pass: parts hold all passes of a shard, plans all shards of a pass. Returns rows per pass."""
     part_rows = {shard: facts["rows"][name] for shard, facts in shards.items()}

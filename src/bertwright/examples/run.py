@@ -24,12 +24,12 @@ from bertwright.core.stage_context import StageContext
 from bertwright.core.task_records import read_done, record_libraries
 from bertwright.core.tasks import Pool
 from bertwright.core.work_split import SINGLE
-from bertwright.corpus.text import shard_names
+from bertwright.corpus.text import shard_names, source_names
 from bertwright.examples.config import VERSION, ExamplesConfig, ImportedData, PlanSet, distinct, sections
 from bertwright.examples.heldout import hold_one_out
 from bertwright.examples.heldout_overlap import heldout_contamination
 from bertwright.examples.information import of_plans
-from bertwright.examples.join import join
+from bertwright.examples.join import join, join_sources
 from bertwright.examples.run_tasks import ImportedSets, Inputs, Step, run_tasks
 from bertwright.examples.shard import ShardTask, of_one_shard, prepare_shard, tokenizer_of, vocabulary_facts
 from bertwright.examples.vocabulary import Vocabulary
@@ -95,7 +95,8 @@ def _make(
     vocabulary = vocabulary_facts(vocab)
     write_json(draft / "vocabulary.json", vocabulary)
     shared = (vocab, parts, config, sets, vocabulary["size"])
-    tasks = [ShardTask(name, number, of_one_shard(corpus, name), *shared) for number, name in enumerate(names)]
+    several = _several_sources(corpus)
+    tasks = [ShardTask(name, i, of_one_shard(corpus, name), *shared, several) for i, name in enumerate(names)]
     steps: list[Step] = [(prepare_shard, tasks)]
     if external:  # first, because external files may be rejected
         steps.insert(0, external.step(parts, vocab, Vocabulary(**vocabulary), config, log))
@@ -105,6 +106,8 @@ def _make(
         log.say(f"examples: {taken}")
     facts = [read_done(task.facts) for task in tasks]
     counts = join(draft, parts, facts, sets, config, vocabulary["size"])
+    if several:
+        counts["heldout"]["sources"] = join_sources(draft / "store", parts / "heldout", several, len(tasks))
     _check(counts)
     entries = tokenizer_of(vocab).vocabulary
     if external:
@@ -120,12 +123,22 @@ def _make(
     }
 
 
+def _several_sources(corpus: Artifact) -> tuple[str, ...]:
+    """The names of the sources of a corpus, if they are several."""
+    several = len(corpus.counts.get("sources", ())) > 1
+    names = tuple(source_names(corpus)) if several else ()
+    return names if len(names) > 1 else ()
+
+
 def _say(counts: Mapping[str, Any], config: ExamplesConfig, log: Log) -> None:
     """Log what was built, and warn if the held-out set is too small for reliable scores."""
     heldout, documents = counts["heldout"]["documents"], counts["documents"]
     log.say(f"examples: {counts['train']['tokens']:,} tokens, {heldout:,} of {documents:,} documents held out")
     for fault, remedy in of_plans(counts["train"]["sequences"], counts["train"]["rows"], config):
         log.say(f"examples: warning: {fault} {remedy}")
+    if by_source := counts["heldout"].get("sources"):
+        said = ", ".join(f"{source['name']} {source['documents']:,}" for source in by_source)
+        log.say(f"examples: documents held out by source: {said}")
     if heldout < FEW_HELDOUT:
         more = "raise examples.heldout" if documents >= 4 * FEW_HELDOUT else "only more text makes them more precise"
         log.say(f"examples: scores on so few held-out documents ({heldout}) will be imprecise; {more}")

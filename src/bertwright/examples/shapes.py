@@ -43,6 +43,11 @@ class _HeldOut(TypedDict, total=False):
     files: list[Text]
 
 
+class _OfSource(TypedDict):
+    name: Text
+    documents: Count
+
+
 class _Split(TypedDict, total=False):
     sequences: dict[_Set, _Sequences]
     examples: Count
@@ -59,6 +64,8 @@ class _Split(TypedDict, total=False):
     rows: dict[Text, list[Count]]
     unigram_loss: Score
     phases: dict[Text, _HeldOut]
+    sources: list[_OfSource]
+    """The documents that are held out of each source of the corpus, if it has several."""
 
 
 class _Imported(TypedDict, total=False):

@@ -16,7 +16,7 @@ from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.files import make_folder, write_atomic
 from bertwright.core.task_records import is_done, mark_done
 from bertwright.corpus.heldout import is_heldout, text_hash
-from bertwright.corpus.text import read_documents
+from bertwright.corpus.text import facts_name, read_documents, read_sources
 from bertwright.examples.config import ExamplesConfig, PlanSet
 from bertwright.examples.documents import cut_last_tenth, documents_of, in_range, subset
 from bertwright.examples.plan_builder import plan_passes
@@ -40,6 +40,8 @@ class ShardTask:
     config: ExamplesConfig
     sets: tuple[PlanSet, ...]
     vocabulary_size: int
+    sources: tuple[str, ...] = ()
+    """Names of the corpus's sources, if there are several: the source of each held-out document is then kept."""
     cut: bool = False
     """Whether its only document is the entire corpus, so that the last tenth of the document is held out."""
 
@@ -51,7 +53,9 @@ class ShardTask:
 
 def of_one_shard(corpus: Artifact, name: str) -> Artifact:
     """`corpus` with its manifest reduced to one shard; with full manifests, all tasks together could need gigabytes."""
-    return Artifact(corpus.path, {"stage": corpus.manifest["stage"], "files": {name: corpus.manifest["files"][name]}})
+    files = corpus.manifest["files"]
+    kept = {file: files[file] for file in (name, facts_name(name)) if file in files}
+    return Artifact(corpus.path, {"stage": corpus.manifest["stage"], "files": kept})
 
 
 def prepare_shard(task: ShardTask) -> None:
@@ -66,6 +70,8 @@ def prepare_shard(task: ShardTask) -> None:
         for split, (documents, sets) in members.items():
             facts[split], written = write_split(task.parts, task.number, split, documents, sets, task.config)
             files += written
+        if task.sources:
+            files.append(_write(task.parts / "heldout" / f"{task.number:05}.sources", _sources(task, heldout)))
         mark_done(task.facts, files, facts)
 
 
@@ -89,6 +95,17 @@ def _tokenised(task: ShardTask) -> Documents:
         counts += [len(document) for document in batch]
         hashes += [text_hash(document) for document in batch]
     return documents_of(np.concatenate(flat), counts, np.concatenate(lengths), hashes)
+
+
+def _sources(task: ShardTask, heldout: Documents) -> NDArray[np.uint16]:
+    """[D] the source of each held-out document, as an index of `ShardTask.sources`."""
+    # By the hash of the text, since documents without tokens are not among those that are held out.
+    names = read_sources(task.corpus, task.name)
+    by_hash = {
+        text_hash(document): task.sources.index(name)
+        for document, name in zip(read_documents(task.corpus, task.name), names, strict=True)
+    }
+    return np.array([by_hash[int(own)] for own in heldout.hashes], np.uint16)
 
 
 def write_split(

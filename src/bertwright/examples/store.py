@@ -5,6 +5,7 @@
     store/train.documents   uint64 index of each document's first sentence, and the number of sentences
     store/train.starts      uint64 index of each document's first token, and the number of tokens
     store/train.hashes      uint64 hash of each document's text
+    store/heldout.sources   uint16 number of each document's source, if the corpus has several (only of this split)
     store/train.json        dtype of the tokens, and the counts of each corpus shard
 
 Little-endian, read by memory mapping. There is one file of each kind for all shards: a large corpus would otherwise

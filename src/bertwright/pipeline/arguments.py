@@ -96,6 +96,7 @@ def evaluate(work: Work) -> dict[str, Any]:
         "length": work.recipe.evaluate_length(),
         "inputs": EvaluateInputs(work.made["train"], work.made["examples"], work.made["vocab"]),
         "context": work.context("evaluate"),
+        "general": work.recipe.general_texts(),
     }
 
 

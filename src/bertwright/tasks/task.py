@@ -8,7 +8,7 @@ written, without it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
@@ -20,6 +20,7 @@ from bertwright.core.plugins import Plugin
 from bertwright.examples.own_files import OwnFiles
 
 if TYPE_CHECKING:
+    from bertwright.corpus.config import CorpusConfig
     from bertwright.examples.example_set import ExampleSet
     from bertwright.examples.own_examples import Kind
     from bertwright.examples.store import Split
@@ -116,6 +117,10 @@ class HeldOut:
     length: int
     """Maximum length of a sequence, in tokens."""
     log: Log
+    start: Mapping[str, str] | None = None
+    """The folder and the fingerprint of the network that training started from, if any."""
+    general: CorpusConfig | None = None
+    """Texts of another kind, to be scored beside the held-out ones, as the sources of a corpus."""
 
     def verified(self, *prefixes: str) -> Artifact:
         """The examples, whose files with these prefixes were compared with what was sealed (`ArtifactError`)."""

@@ -26,7 +26,7 @@ from bertwright.core.log import Log
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PAIRS
 from bertwright.examples.frequencies import log_probabilities, training_counts
-from bertwright.examples.planned import heldout_batches
+from bertwright.examples.planned import open_heldout
 from bertwright.examples.shuffle import Permutation
 from bertwright.examples.store import Store
 from bertwright.model.batch import PackedBatch, packed, packed_sequences
@@ -34,7 +34,9 @@ from bertwright.model.model import Model
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.tasks.objective import score
 from bertwright.tasks.pretraining.config import GAP
+from bertwright.tasks.pretraining.forgetting import losses_by_text
 from bertwright.tasks.pretraining.objective import PreTraining
+from bertwright.tasks.pretraining.table import before_and_after
 from bertwright.tasks.pretraining.verdict import untrained
 from bertwright.tasks.task import Evaluation, HeldOut, Scoring
 from bertwright.vocab.entries import CLS, CONTINUATION, MASK, SEP, SPECIALS
@@ -55,7 +57,8 @@ def evaluate(model: Model, heldout: HeldOut, settings: Scoring) -> Evaluation:
     questions += heldout_questions(store, tokenizer, settings.samples, positions)
     # The rate is a setting of the stage, independent of training, so that runs with the same rate can be compared.
     most = settings.max_sequences or None
-    batches = list(heldout_batches(examples, length, length, settings.mask_rate, settings.batch, most))
+    own = open_heldout(examples, length, length, settings.mask_rate, most)
+    batches = list(own.batches(settings.batch))
     task = PAIRS.get(examples.manifest["config"]["examples"]["plan"], "nsp")
     scores = _scores(model, task, batches, training_counts(examples), heldout.log)
     scores["most_common_token"] = tokenizer.vocabulary[scores.pop("most_common_id")]
@@ -64,6 +67,9 @@ def evaluate(model: Model, heldout: HeldOut, settings: Scoring) -> Evaluation:
     scores["bits_per_character"] = bits_per_character(scores["mlm_loss"], labels, entry_lengths(tokenizer.vocabulary))
     # Copied here: readers of the scores alone must see how much of the text was repeated.
     scores["overlap"] = examples.counts["heldout_contamination"]
+    scores |= losses_by_text(model, heldout, own, scores, settings)
+    for line in before_and_after(scores):
+        heldout.log.say(f"evaluate: {line}")
     loss = "NaN" if scores["mlm_loss"] is None else f"{scores['mlm_loss']:.3f}"
     summary = f"loss {loss} (unigram {scores['unigram_loss']:.3f})"
     return Evaluation(scores, answer(model, questions, tokenizer), summary)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from bertwright.core.numbers import NAN, number, percent, short_count
 from bertwright.page.chart import Chart, Series, histogram
 from bertwright.page.markup import Content, Element, code, definitions, div, p, plain_table, table
+from bertwright.tasks.pretraining.table import table_by_text
 from bertwright.tasks.pretraining.verdict import untrained, verdict_on_tokens
 from bertwright.tasks.section import Rows, Run, Score, TaskSection, points
 from bertwright.vocab.entries import MASK
@@ -103,6 +104,7 @@ class PreTrainingSection(TaskSection):
             # Older scores do not have it.
             "bits_per_character": scores.get("bits_per_character"),
             **({name: scores.get(name) for name in _SENTENCE_ORDER} if _pair_task(scores) == "sop" else {}),
+            **({"by_text": scores["by_text"]} if "by_text" in scores else {}),
             "heldout_overlap": scores.get("overlap", {}).get("share"),
         }
 
@@ -189,6 +191,10 @@ class PreTrainingSection(TaskSection):
             f"{scores['predictions']:,} masked tokens in {scores['sequences']:,} sequences that training never saw."
         )
         yield plain_table(self._score_rows(architecture, scores, counts), ("score", "model", "baseline"))
+
+    def tables(self, scores: Mapping[str, Any]) -> Iterator[Element]:
+        """As `TaskSection.tables`: the loss of each text, before and after training."""
+        yield from table_by_text(scores)
 
     def _score_rows(
         self, architecture: str, scores: Mapping[str, Any], counts: Mapping[str, Any]
