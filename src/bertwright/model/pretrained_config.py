@@ -151,10 +151,15 @@ class Pretrained:
         """The names of its tensors in files of transformers, and here."""
         return names_of(self.network, self.task)
 
+    @property
+    def source(self) -> Path:
+        """Where its weights are: a folder, or the file that was given."""
+        return self.folder if self.artifact else self.path
+
     @cached_property
     def weights(self) -> Weights:
         """Its weight files."""
-        return open_weights(self.folder if self.artifact else self.path)
+        return open_weights(self.source)
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:

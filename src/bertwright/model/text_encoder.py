@@ -57,7 +57,7 @@ def load_model(path: Path | str, device: torch.device | str = "cpu") -> Model | 
     elif given.lacks_head:
         model = load_headless(given)
     else:
-        model = load_stock(given.folder)
+        model = load_stock(given.source)
     return model.to(device).eval()
 
 

@@ -24,7 +24,9 @@ def find_weights(path: Path) -> Weights | None:
 def open_weights(path: Path) -> Weights:
     """Return the weights in a folder or a file. Raises `ArtifactError` if it has none that can be read."""
     if (found := find_weights(path)) is None:
-        known = ", ".join(f"{source.title}s" for source in SOURCES)
+        known = ", ".join(f"a {source.title}" for source in SOURCES)
         what = "has no weights" if path.exists() else "does not exist, so there are no weights to read"
-        raise ArtifactError(f"{path} {what}. These are read: {known}. Give a folder that has one, or the file itself.")
+        raise ArtifactError(
+            f"{path} {what}. These are read: {known}. Give a folder that has one of them, or the file itself."
+        )
     return found

@@ -77,7 +77,7 @@ class Bounded:
     def read(self, count: int) -> bytes:
         """The next `count` bytes. Raises `ValueError` if there are fewer; a file may announce 2^63."""
         if count > (left := self._end - self._place):
-            raise ValueError(f"it ends {count - left:,} bytes too early")
+            raise ValueError(f"it ends too early; bytes missing: {count - left:,}")
         self._place += count
         return self._handle.read(count)
 

@@ -27,7 +27,7 @@ def load_weights(teacher: Pretrained) -> PreTrainingModel:
         prefix = Path(teacher.folder).relative_to(teacher.path).as_posix()
         for name in teacher.artifact.names(f"{prefix}/"):
             teacher.artifact.file(name)
-    return load_stock(teacher.folder) if teacher.stock else load_model(teacher.folder)
+    return load_stock(teacher.source) if teacher.stock else load_model(teacher.folder)
 
 
 def without_next_sentence(model: PreTrainingModel) -> PreTrainingModel:
