@@ -318,20 +318,18 @@ def _no_network(path: Path, missing: list[str]) -> str:
         return f"{path} is {what}; {_GIVE}{download}"
     if (path / "recipe.toml").is_file():
         return f"{path} is a run folder; give its {path / 'train'}, once it is finished"
-    if weights is not None:
-        lacks = f"{path} has its weights, but {folder} has no {' and no '.join(missing)}"
+    if weights is not None and path != folder:
         return (
-            f"{lacks}; copy the files of that network there" if path != folder else f"{_lacks(path, missing)}; {_GIVE}"
+            f"{path} has weights, but there is no {' and no '.join(missing)} beside it. Copy those of that network "
+            f"into {folder}, or give them to bertwright import {path} --out DIR --config FILE --vocab FILE."
         )
+    if weights is not None:
+        return f"{path} has no {' and no '.join(missing)}; {_GIVE}"
     others = next((each.name for end in ("h5", "msgpack", "index", "ot") for each in path.glob(f"*.{end}")), "")
     if others:
         text = f"{path} has its weights in {others}, which is never read; load the folder with transformers and save"
         return f"{text} it with save_pretrained, which writes {WEIGHTS}"
-    return f"{_lacks(path, missing)}; {_GIVE}"
-
-
-def _lacks(path: Path, missing: list[str]) -> str:
-    return f"{path} has no {' and no '.join(missing)}"
+    return f"{path} has no {' and no '.join(missing)}; {_GIVE}"
 
 
 def _stamp(path: Path) -> tuple[int, int]:
