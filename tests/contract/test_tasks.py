@@ -25,7 +25,7 @@ from bertwright.tasks.terms import Counted
 from bertwright.train.state import State
 
 MEMBERS = sections_of(TaskConfig)
-BATCHES = [random_batch([9, 5, 12], seed=1), random_batch([7, 7], seed=2)]
+BATCHES = [random_batch([9, 5, 12], seed=1), random_batch([7, 7, 4], seed=2)]
 
 
 class Built(NamedTuple):
@@ -45,6 +45,9 @@ def _labelled(batch: PackedBatch, model: Model) -> PackedBatch:
     if model.config.head == "choice":  # all sequences are the choices of one question
         numbers = torch.arange(len(batch.sequence_labels))
         return replace(batch, sequence_labels=torch.stack([numbers + 1, numbers == 1], 1).long())
+    if model.config.head == "vector":  # an anchor, its positive, and negatives of that
+        numbers = torch.arange(len(batch.sequence_labels)) + 1
+        return replace(batch, sequence_labels=torch.stack([numbers, torch.ones_like(numbers), numbers], 1))
     return replace(batch, labels=batch.labels % len(labels)) if model.config.head == "token" and labels else batch
 
 
@@ -81,7 +84,7 @@ def test_its_terms_have_the_names_and_counts_that_it_says(config: Any, built: Bu
     for batch in made.batches():
         terms = objective.terms(model, batch)
         assert terms.keys() == objective.counted.keys()
-        sequences = 1 if model.config.head == "choice" else len(batch.sequence_labels)
+        sequences = 1 if model.config.head in ("choice", "vector") else len(batch.sequence_labels)
         counts = StepCounts(len(batch.labels), sequences, len(batch.token_ids))
         for name, what in objective.counted.items():
             assert float(terms[name].weight_sum) == getattr(counts, what)

@@ -32,6 +32,12 @@ class _Confused(TypedDict):
     count: Count
 
 
+class _OfVectors(TypedDict):
+    recall_at_1: Score
+    recall_at_10: Score
+    mrr: Score
+
+
 class _OfQuestions(TypedDict):
     exact: Score
     f1: Score
@@ -123,7 +129,14 @@ class Counts(TypedDict, total=False):
     choice_loss: Score
     """Cross-entropy of the choices of questions."""
     chance: Score
-    """`accuracy` of choosing at random."""
+    """`accuracy`, or `recall_at_1`, of choosing at random."""
+    recall_at_1: Score
+    """Share of anchors whose positive is the nearest of all held-out positives."""
+    recall_at_10: Score
+    mrr: Score
+    """The mean of 1 / rank of the positive."""
+    sizes: dict[Text, _OfVectors]
+    """The same by the first numbers of the vectors, if several sizes were trained."""
     start_loss: Score
     """Cross-entropy of the first token of answers, per window."""
     end_loss: Score

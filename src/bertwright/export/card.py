@@ -34,6 +34,7 @@ _WHAT = {
 }
 _WHAT |= {name.replace("MaskedLM", task): what for task in TASKS.values() for name, what in _WHAT.items()}
 """The tag of each architecture, and its description."""
+_WHAT |= {name.replace("ForMaskedLM", "Model"): what for name, what in _WHAT.items() if name.endswith("ForMaskedLM")}
 _BASE = 110_000_000
 """Parameters of BERT-base (Devlin et al. 2019)."""
 
@@ -57,7 +58,7 @@ def model_card(path: Path, config: ExportConfig, origin: Origin, inputs: Inputs,
     section = task_of_sealed(train.manifest["config"]).section
     tag, what = _WHAT[export["architecture"]]
     trained: Content = ("text in the language ", code(origin.language)) if origin.language else "examples"
-    trained = "labelled texts" if section.trained_on() else trained
+    trained = section.material if section.trained_on() else trained
     blocks: list[Content] = [
         element("h1", model_title(train.manifest, origin.language)),
         # Warnings come first: users of a copied model read the beginning of its card.
@@ -177,7 +178,10 @@ def _training(origin: Origin, train: Artifact, export: Mapping[str, Any]) -> lis
         ("sequences seen", f"{counts['sequences_seen']:,}"),
         ("tokens seen", f"{counts['tokens_seen']:,}"),
         ("training time", f"{took}, ranks: {counts['ranks']}, device: {counts['device']}"),
-        ("logits when reloaded", f"equal to {largest_difference(export):.1e} (transformers {export['transformers']})"),
+        (
+            f"{'hidden states' if 'hidden_difference' in export else 'logits'} when reloaded",
+            f"equal to {largest_difference(export):.1e} (transformers {export['transformers']})",
+        ),
     ]
 
 

@@ -3,7 +3,9 @@ and what programs that compute a vector of a text read besides."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from bertwright.core.artifact import Artifact
@@ -23,8 +25,11 @@ They accept no value of this kind, so they raise an error where they would have 
 SPECIAL_TOKENS = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}
 
 
-def write_hf_folder(hf: Path, model: Model, vocab: Artifact) -> dict[str, Any]:
-    """Write everything but the card to `hf`; rows that only pad the embedding are dropped.
+def write_hf_folder(
+    hf: Path, model: Model, vocab: Artifact, prompts: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Write everything but the card to `hf`; rows that only pad the embedding are dropped. `prompts` are what is read
+    before texts of a kind, by which programs that compute vectors name it.
 
     Returns the architecture's name, its vocabulary size and its number of parameters.
     """
@@ -43,7 +48,7 @@ def write_hf_folder(hf: Path, model: Model, vocab: Artifact) -> dict[str, Any]:
     write_json(hf / "tokenizer_config.json", _tokenizer_config(vocab, positions, peer.segments))
     write_json(hf / "special_tokens_map.json", SPECIAL_TOKENS)
     if not model.config.labels:
-        _write_pooling(hf, model.config.hidden_size, positions)
+        _write_pooling(hf, model.config.hidden_size, positions, model.config.gives_vectors, prompts)
     return {
         "architecture": peer.architecture,
         "vocab_size": len(entries),
@@ -68,15 +73,16 @@ def _tokenizer_config(vocab: Artifact, positions: int, segments: bool) -> dict[s
     }
 
 
-def _write_pooling(hf: Path, hidden: int, positions: int) -> None:
-    """Say that the vector of a text is the mean of its tokens' last hidden states, [CLS] and [SEP] included.
+def _write_pooling(hf: Path, hidden: int, positions: int, unit: bool, prompts: Mapping[str, str]) -> None:
+    """Say that the vector of a text is the mean of its tokens' last hidden states, [CLS] and [SEP] included; if `unit`,
+    divided by its length.
 
     Without these files sentence-transformers takes the mean, too, but text-embeddings-inference and vLLM take the state
     of [CLS]. The keys and classes are those of sentence-transformers 2 to 5: version 6 also reads them, but
     text-embeddings-inference and most others read no later ones. A classifier has no such files, because programs that
     find them drop its head.
     """
-    kinds = {"": "Transformer", "1_Pooling": "Pooling"}
+    kinds = {"": "Transformer", "1_Pooling": "Pooling", **({"2_Normalize": "Normalize"} if unit else {})}
     modules = [
         {"idx": number, "name": str(number), "path": path, "type": f"sentence_transformers.models.{kind}"}
         for number, (path, kind) in enumerate(kinds.items())
@@ -89,5 +95,5 @@ def _write_pooling(hf: Path, hidden: int, positions: int) -> None:
     write_json(hf / "sentence_bert_config.json", {"max_seq_length": positions, "do_lower_case": False})
     write_json(
         hf / "config_sentence_transformers.json",
-        {"prompts": {}, "default_prompt_name": None, "similarity_fn_name": "cosine"},
+        {"prompts": dict(prompts), "default_prompt_name": None, "similarity_fn_name": "cosine"},
     )

@@ -37,7 +37,7 @@ def metadata(
     about: dict[str, Any] = {
         "language": language_codes(origin.language),
         **_licence(config),
-        "library_name": "transformers",
+        "library_name": section.library,
         "pipeline_tag": section.pipeline,
         "tags": [tag, "bertwright"],
         "datasets": list(config.datasets),

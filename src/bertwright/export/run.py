@@ -30,6 +30,7 @@ from bertwright.export.shapes import largest_difference
 from bertwright.export.verify import compare_model, compare_tokenizer
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.saved import load_network
+from bertwright.tasks.members import task_of_sealed
 from bertwright.vocab.load import check_same_vocabulary
 from bertwright.vocab.tokenizer import load_tokenizer
 
@@ -88,7 +89,7 @@ def _make(
     if (hf := draft / "hf").is_dir():  # of an attempt that was killed
         remove(hf)
     make_folder(hf)
-    size = write_hf_folder(hf, model, vocab)
+    size = write_hf_folder(hf, model, vocab, task_of_sealed(train.manifest["config"]).section.prompts)
     # Texts of this language with a mask, in addition to the probes that are the same for every model.
     lines = [line["text"] for line in read_typed(inputs.evaluate.file("predictions.json"), PREDICTIONS)]
     compared = compare_tokenizer(hf, tokenizer, lines, peer_of(model.config).segments)

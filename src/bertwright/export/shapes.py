@@ -20,6 +20,7 @@ class Counts(TypedDict, total=False):
     mlm_difference: Number
     nsp_difference: Number
     classification_difference: Number
+    hidden_difference: Number
     predictions_compared: Count
     transformers: Text
     unfinished: Unfinished
@@ -36,5 +37,5 @@ class Settings(TypedDict, total=False):
 
 
 def largest_difference(counts: Mapping[str, Any]) -> float:
-    """The largest difference between the logits of the trained network and of the exported one."""
+    """The largest difference between the logits, or hidden states, of the trained network and of the exported one."""
     return max(float(counts[name]) for name in counts if name.endswith("_difference"))

@@ -26,6 +26,7 @@ from bertwright.model.family import ANSWERS
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.model import Model
 from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.vectors import VectorModel
 from bertwright.vocab.entries import CLS, MASK, SEP, SPECIALS
 from bertwright.vocab.tokenizer import Tokenizer
 
@@ -143,13 +144,18 @@ def compare_model(
     architecture = getattr(transformers, peer.architecture)
     with _loading(hf):
         exported, loading = architecture.from_pretrained(str(hf), local_files_only=True, output_loading_info=True)
-    # transformers initializes missing tensors randomly, with only a warning.
-    if faults := {kind: sorted(map(str, names)) for kind, names in loading.items() if names}:
+    # transformers initializes missing tensors randomly, with only a warning. Vectors need no pooler.
+    named = {kind: sorted(map(str, names)) for kind, names in loading.items()}
+    if isinstance(ours, VectorModel):
+        named = {kind: [name for name in names if not name.startswith("pooler.")] for kind, names in named.items()}
+    if faults := {kind: names for kind, names in named.items() if names}:
         raise _mismatch(hf, f"transformers did not find the tensors it expects: {faults}")
     rows = rows_of(tokenizer, [*PROBES, *texts], ours.config.max_position_embeddings)
     mask = tokenizer.ids(MASK)
     if isinstance(ours, Classifier):
         differences, compared = _of_classifier(ours, exported, rows, mask, peer.segments), len(rows)
+    elif isinstance(ours, VectorModel):
+        differences, compared = _of_encoder(ours, exported, rows, peer.segments), len(rows)
     else:
         mlm_PV, nsp_B2 = _our_logits(ours, rows, mask)
         their_mlm_PV, their_nsp_B2 = _their_logits(exported, rows, mask, peer.segments)
@@ -190,6 +196,14 @@ def _class_logits(output: Any) -> Tensor:
         return torch.stack([output.start_logits[0], output.end_logits[0]], dim=1)
     logits: Tensor = output.logits
     return logits[0] if logits.dim() == 3 else logits
+
+
+@torch.inference_mode()
+def _of_encoder(ours: VectorModel, exported: Any, rows: list[Row], segments: bool) -> dict[str, float]:
+    """The largest difference of the hidden states of all tokens [T, H]."""
+    own_TH = ours.eval().encoder(packed_sequences(rows, -1))
+    their = torch.cat([exported.eval()(**_inputs([row], segments)).last_hidden_state[0] for row in rows])
+    return {"hidden_difference": _largest(own_TH, their)}
 
 
 @torch.inference_mode()

@@ -25,10 +25,10 @@ Allowed = Mapping[str, tuple[Any, ...] | None]
 or output, not the network."""
 Labels = tuple[str, ...]
 """Names of what a classifier predicts; none for a network with pre-training heads."""
-Head = Literal["sequence", "several", "token", "span", "choice"]
+Head = Literal["sequence", "several", "token", "span", "choice", "vector"]
 """What a classifier predicts: a class, or a number (a single label), of a sequence; any number of labels of a sequence;
 a class of a token; where an answer begins and ends, with logits for every token; or a logit for each of several
-sequences that compete."""
+sequences that compete. A network with the head `vector`, which has no tensors, gives a vector of a sequence."""
 ANSWERS: Mapping[Head, Labels] = MappingProxyType({"span": ("start", "end"), "choice": ("choice",)})
 """The names of what classifiers predict if it is no class of one's own."""
 
@@ -69,6 +69,10 @@ class Described(Protocol):
         """Whether a classifier reads the states of tokens."""
 
     @property
+    def gives_vectors(self) -> bool:
+        """Whether there is no head with tensors."""
+
+    @property
     def tensors(self) -> TensorShapes:
         """The shape of every parameter of the network and its heads, by name."""
 
@@ -107,9 +111,14 @@ class NetworkSection(Section):
         return bool(self.labels) and self.head in ("token", "span")
 
     @property
+    def gives_vectors(self: Described) -> bool:
+        """Whether it has no head with tensors: its output is the vector of a sequence."""
+        return self.head == "vector"
+
+    @property
     def predicts_tokens(self: Described) -> bool:
-        """Whether it has the head for masked tokens, which a classifier lacks."""
-        return not self.labels
+        """Whether it has the head for masked tokens, which a classifier lacks, and a network for vectors."""
+        return not self.labels and not self.gives_vectors
 
     @property
     def sequence_logits(self: Described) -> int:

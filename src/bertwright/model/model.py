@@ -1,4 +1,4 @@
-"""A network with its heads: pre-training heads, or a classifier if the configuration names classes."""
+"""A network with its heads: pre-training heads, a classifier if the configuration names classes; none for vectors."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ if TYPE_CHECKING:  # imported only when needed
     from bertwright.model.batch import PackedBatch
     from bertwright.model.classifier import Classifier
     from bertwright.model.encoder import Encoder
+    from bertwright.model.vectors import VectorModel
 
-Model: TypeAlias = "PreTrainingModel | Classifier"
+Model: TypeAlias = "PreTrainingModel | Classifier | VectorModel"
 """A model that can be trained, saved and exported."""
 
 
@@ -42,6 +43,10 @@ def build_model(config: NetworkConfig, kernel: Kernel = "sequences") -> Model:
     """Build the network of a configuration, with weights drawn from torch's generator."""
     if config.predicts_tokens:
         return PreTrainingModel(config, kernel)
+    if config.gives_vectors:
+        from bertwright.model.vectors import VectorModel
+
+        return VectorModel(config, kernel)
     from bertwright.model.classifier import Classifier
 
     return Classifier(config, kernel)

@@ -60,9 +60,9 @@ class Pretrained:
     @property
     def task(self) -> str:
         """The task it was trained for, as transformers' classes name it ("SequenceClassification"); "" for
-        pre-training."""
+        pre-training and for vectors."""
         if not self.stock:
-            return "" if self.network.predicts_tokens else TASKS[self.network.head]
+            return "" if self.network.predicts_tokens else TASKS.get(self.network.head, "")
         names = self.settings.get("architectures")
         found = (_TASK.search(str(name)) for name in names) if isinstance(names, list) else iter(())
         return next((match[1] for match in found if match), "")

@@ -58,9 +58,10 @@ def load_model(folder: Path, kernel: Kernel = "sequences") -> PreTrainingModel:
     model = load_network(folder, kernel)
     if not isinstance(model, PreTrainingModel):
         labels = ", ".join(model.config.labels)
+        what = f"a classifier ({labels})" if labels else "an encoder for vectors"
         raise ArtifactError(
-            f"the model in {folder} is a classifier ({labels}), without the head that predicts masked tokens. Give "
-            "the folder of a pre-training."
+            f"the model in {folder} is {what}, without the head that predicts masked tokens. Give the folder of a "
+            "pre-training."
         )
     return model
 

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.errors import RecipeError
@@ -27,6 +28,7 @@ from bertwright.model.model import HeadlessModel, Model
 from bertwright.model.pretrained_config import find_pretrained
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_network, network_from
+from bertwright.model.vectors import mean_states
 from bertwright.vocab.entries import CLS, MASK, SEP, UNK
 from bertwright.vocab.load import read_vocabulary
 from bertwright.vocab.split import build_tokenizer
@@ -106,7 +108,8 @@ class Encoder:
         return encoder
 
     def encode(self, texts: Sequence[str], batch: int = 32) -> NDArray[np.float32]:
-        """The vector of each text [N, H]: the mean of its tokens' last hidden states, [CLS] and [SEP] included.
+        """The vector of each text [N, H]: the mean of its tokens' last hidden states, [CLS] and [SEP] included; divided
+        by its length if the model was trained for vectors.
 
         A text of more tokens than the model has positions is cut at its end. `batch` texts are computed at a time.
         """
@@ -114,10 +117,10 @@ class Encoder:
         for places, packed in self.batches(texts, batch):
             with torch.inference_mode():
                 hidden_TH = self.model.encoder(packed)
-            counts_N = packed.cu_seqlens.diff()
-            owner_T = torch.arange(len(places), device=self.device).repeat_interleave(counts_N)
-            sums_NH = hidden_TH.new_zeros(len(places), hidden_TH.shape[1]).index_add_(0, owner_T, hidden_TH)
-            vectors[places] = (sums_NH / counts_N[:, None]).float().cpu().numpy()
+                found_NH = mean_states(hidden_TH, packed.cu_seqlens)
+                if self.model.config.gives_vectors:
+                    found_NH = normalize(found_NH, dim=-1)
+            vectors[places] = found_NH.float().cpu().numpy()
         return vectors
 
     def fill_mask(self, text: str, top: int = 5) -> list[tuple[str, float]]:

@@ -8,6 +8,7 @@ from bertwright.core.plugins import PLUGINS
 from bertwright.tasks.choice.config import ChoiceConfig
 from bertwright.tasks.classification.config import ClassificationConfig
 from bertwright.tasks.distillation.config import DistillationConfig
+from bertwright.tasks.embedding.config import EmbeddingConfig
 from bertwright.tasks.pretraining.config import PreTrainingConfig
 from bertwright.tasks.span.config import SpanConfig
 from bertwright.tasks.tagging.config import TaggingConfig
@@ -20,6 +21,7 @@ TaskConfig = Annotated[
     | TaggingConfig
     | SpanConfig
     | ChoiceConfig
+    | EmbeddingConfig
     | TaskPlugin,
     PLUGINS,
 ]

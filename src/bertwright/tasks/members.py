@@ -14,6 +14,8 @@ from bertwright.tasks.classification.task import ClassificationTask
 from bertwright.tasks.config import TaskConfig
 from bertwright.tasks.distillation.config import DistillationConfig
 from bertwright.tasks.distillation.task import DistillationTask
+from bertwright.tasks.embedding.config import EmbeddingConfig
+from bertwright.tasks.embedding.task import EmbeddingTask
 from bertwright.tasks.pretraining.config import PreTrainingConfig
 from bertwright.tasks.pretraining.task import PreTrainingTask
 from bertwright.tasks.span.config import SpanConfig
@@ -29,6 +31,7 @@ TASKS: tuple[type[Task], ...] = (
     TaggingTask,
     SpanTask,
     ChoiceTask,
+    EmbeddingTask,
 )
 """All of them; the first one is the default."""
 _SETTINGS = TypeAdapter[TaskConfig](TaskConfig)
@@ -49,6 +52,8 @@ def task_of(settings: TaskConfig) -> Task:
             return SpanTask(settings)
         case ChoiceConfig():
             return ChoiceTask(settings)
+        case EmbeddingConfig():
+            return EmbeddingTask(settings)
         case TaskPlugin():
             return settings.build()
         case _:

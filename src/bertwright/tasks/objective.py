@@ -34,6 +34,19 @@ class Objective(Protocol):
         """The terms of a batch by name, as in `counted`, from one forward pass."""
 
 
+@runtime_checkable
+class JointObjective(Objective, Protocol):
+    """An objective whose loss compares all sequences of a step with each other, whichever micro-batch and rank they are
+    in."""
+
+    def outputs(self, model: nn.Module, batch: PackedBatch) -> Tensor:
+        """What the network returns for each sequence of a batch and is compared, [B, D], in float32 or wider."""
+
+    def compare(self, outputs_BD: Tensor, labels_BK: Tensor, weights_B: Tensor) -> Mapping[str, Summed]:
+        """The terms by name, as in `counted`, of all sequences of a step, whose labels and weights are those of their
+        batches."""
+
+
 Scores = dict[str, float | None]
 Rows = Literal["sequences", "predictions", "tokens"]
 """What each row of a network's logits belongs to."""

@@ -53,6 +53,10 @@ class TaskSection:
     """The scores by which runs are compared, in table order."""
     pipeline: ClassVar[str] = ""
     """The pipeline of transformers that uses the exported model."""
+    library: ClassVar[str] = "transformers"
+    """The library that the card names for the model."""
+    material: ClassVar[str] = "labelled texts"
+    """What the card says that it was trained on, if it learns from files of its own."""
     answered: ClassVar[tuple[str, str]] = ("text", "answer")
     """What a shown answer belongs to, and what was to be answered."""
 
@@ -61,6 +65,11 @@ class TaskSection:
         """The key of the score that is published for the task, higher being better; "" if there is none, or if it is
         not taken in training."""
         return ""
+
+    @property
+    def prompts(self) -> Mapping[str, str]:
+        """What was read before texts of a kind, "query" or "document", if the model gives vectors."""
+        return {}
 
     @property
     def purpose(self) -> str:

@@ -49,6 +49,12 @@ class TaskSettings(Section):
         """Whether it reads the hidden states of single layers, which a compiled network does not show."""
         return False
 
+    @property
+    def compares_sequences(self) -> bool:
+        """Whether its loss compares all sequences of a step with each other, so that all but one micro-batch are
+        computed twice (`objective.JointObjective`)."""
+        return False
+
     def next_sentence(self, pairs: bool) -> bool:
         """Whether the labels of pairs are learned; `pairs`: whether examples are pairs of segments."""
         return pairs

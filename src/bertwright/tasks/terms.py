@@ -89,6 +89,12 @@ def loss_sums(terms: Mapping[str, Summed]) -> dict[str, Tensor]:
     return {name: term.loss_sum for name, term in terms.items()}
 
 
+def total_loss(means: Mapping[str, Tensor], terms: Mapping[str, Summed]) -> Tensor:
+    """The loss of a step, a scalar, from the means of its terms."""
+    # A term with share 0 is only measured, and has no backward pass.
+    return torch.stack([mean * terms[name].share for name, mean in means.items() if terms[name].share]).sum()
+
+
 def cross_entropy_sum(logits_NC: Tensor, labels_N: Tensor, weights_N: Tensor) -> Tensor:
     """Σ weight · cross-entropy over N predictions of C classes: a scalar, differentiable once."""
     wide = torch.promote_types(logits_NC.dtype, torch.float32)

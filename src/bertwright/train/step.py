@@ -9,9 +9,11 @@ DeepLearningExamples BERT, run_pretraining.py.)
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -19,8 +21,10 @@ from torch import Tensor, nn
 from bertwright.core import rng
 from bertwright.model.batch import PackedBatch
 from bertwright.model.dropout import seed_dropout
-from bertwright.tasks.terms import Summed
+from bertwright.tasks.objective import JointObjective
+from bertwright.tasks.terms import Summed, total_loss
 from bertwright.train.graph.recorded import Scales
+from bertwright.train.joint import joint_gradients
 from bertwright.train.setup.trainee import Trainee
 
 
@@ -81,7 +85,11 @@ def train_step(
     # None instead of zeros: zeros would cost a pass over memory, and another to add the first gradients to them. Except
     # for a recorded pass, which adds to the same tensors in every step.
     trainee.model.zero_grad(set_to_none=trainee.recorder is None)
-    sums = _agreed_sums(trainee, batches, totals, update)
+    scales = Scales({name: max(total, 1) for name, total in totals.items()}, update.loss_scale)
+    if isinstance(trainee.objective, JointObjective):
+        sums = _joint_sums(trainee, trainee.objective, list(batches), scales, update)
+    else:
+        sums = _agreed(trainee, update, lambda: _sums(trainee, batches, scales, update))
     norm = trainee.engine.reduce(update.loss_scale)
     trainee.ranks.all_reduce([sums])
     # The only read of device results in a step: the host must know whether to update, because the schedule follows
@@ -104,37 +112,37 @@ def _is_good(value: float, limit: float) -> bool:
     return value < math.inf and value <= limit
 
 
-def _agreed_sums(
-    trainee: Trainee, batches: Iterable[PackedBatch], totals: Mapping[str, int], update: StepSettings
-) -> Tensor:
-    """As `_sums`; if memory may run out, raises `MicroBatchTooLargeError` on all ranks as soon as it does on one."""
+Made = TypeVar("Made")
+
+
+def _agreed(trainee: Trainee, update: StepSettings, compute: Callable[[], Made]) -> Made:
+    """Return what `compute` does; if memory may run out, raise `MicroBatchTooLargeError` on all ranks as soon as it
+    does on one."""
     if not update.may_run_out:
-        return _sums(trainee, batches, totals, update)
-    sums, full = None, ""
+        return compute()
+    made, full = None, ""
     try:
-        sums = _sums(trainee, batches, totals, update)
+        made = compute()
     except torch.cuda.OutOfMemoryError as error:
         full = str(error)
-    # Before the first all-reduce of gradients, in which a rank without gradients would leave the others waiting.
-    if trainee.ranks.any(sums is None) or sums is None:
+    # Before the next all-reduce, in which a rank without results would leave the others waiting.
+    if trainee.ranks.any(made is None) or made is None:
         raise MicroBatchTooLargeError(full or "CUDA out of memory on another rank.")
-    return sums
+    return made
 
 
-def _sums(trainee: Trainee, batches: Iterable[PackedBatch], totals: Mapping[str, int], update: StepSettings) -> Tensor:
+def _sums(trainee: Trainee, batches: Iterable[PackedBatch], scales: Scales, update: StepSettings) -> Tensor:
     """Return this rank's contribution to each term's mean, to its share of correct predictions if they are counted, and
     to the loss: [terms + 1] or [2 terms + 1] float64 on the device. Computes the gradients of the loss."""
     network, device, recorder = trainee.network(), trainee.precision.device, trainee.recorder
     # A recorded pass is the same in every step, so it always counts them.
     accuracy = update.accuracy or recorder is not None
     run = partial(run_pass, trainee, network, accuracy=accuracy)
-    scales = Scales({name: max(total, 1) for name, total in totals.items()}, update.loss_scale)
     # Summed on the device: reading them for each micro-batch would make the host wait every time.
-    sums = torch.zeros(len(totals) * (1 + accuracy) + 1, dtype=torch.float64, device=device)
+    sums = torch.zeros(len(scales.divisors) * (1 + accuracy) + 1, dtype=torch.float64, device=device)
     for micro_step, (batch, last) in enumerate(_until_last(batches)):
         trainee.ranks.count_pass()
-        # Depends on the rank: with the same seed two ranks would drop the same elements of different sequences.
-        seed = partial(seed_dropout, device, rng.key(update.dropout_key, micro_step, trainee.ranks.rank))
+        seed = partial(_seed, trainee, update, micro_step)
         if recorder is not None and not micro_step:
             recorder.begin_step(run, seed, batch, scales)
         seed()
@@ -143,6 +151,49 @@ def _sums(trainee: Trainee, batches: Iterable[PackedBatch], totals: Mapping[str,
             # If a rank may run out of memory, no all-reduce may begin before all ranks are known to have succeeded.
             replayed = run(batch, scales, last=last and not update.may_run_out)
         sums += replayed
+    return sums
+
+
+def _seed(trainee: Trainee, update: StepSettings, micro_step: int) -> None:
+    """Seed dropout for a forward pass."""
+    # Depends on the rank: with the same seed two ranks would drop the same elements of different sequences.
+    seed_dropout(trainee.precision.device, rng.key(update.dropout_key, micro_step, trainee.ranks.rank))
+
+
+def _joint_sums(
+    trainee: Trainee, objective: JointObjective, batches: Sequence[PackedBatch], scales: Scales, update: StepSettings
+) -> Tensor:
+    """As `_sums`, [2 terms + 1], for a loss that compares all outputs of the step (Gao et al. 2021, GradCache).
+
+    All outputs are computed first, then the gradient of the loss with respect to them; then each micro-batch again,
+    with the same dropout, for its backward pass. So the gradients are exactly those of the whole batch in one pass, but
+    memory is that of a micro-batch.
+    """
+    network, last = trainee.network(), len(batches) - 1
+
+    def outputs(micro_step: int) -> Tensor:
+        trainee.ranks.count_pass()
+        _seed(trainee, update, micro_step)
+        with trainee.precision.forward():
+            return objective.outputs(network, batches[micro_step])
+
+    def compute_all() -> list[Tensor]:
+        # A compiler would draw dropout in another way without gradients.
+        with torch.no_grad() if trainee.graph.kind == "eager" else nullcontext():
+            computed = [outputs(micro_step).detach() for micro_step in range(last)]
+        # What the last one keeps for its backward pass is not computed again.
+        return [*computed, outputs(last)] if batches else []
+
+    def run_backward() -> bool:
+        for number, micro_step in enumerate([last, *range(last)] if batches else []):
+            output = outputs(micro_step) if number else computed.pop()
+            loss = (output * gradients[micro_step]).sum()
+            trainee.engine.root(loss, number == last and not update.may_run_out).backward()
+        return True
+
+    computed = _agreed(trainee, update, compute_all)
+    sums, gradients = joint_gradients(trainee, objective, computed, batches, scales)
+    _agreed(trainee, update, run_backward)
     return sums
 
 
@@ -160,8 +211,7 @@ def run_pass(
         terms = trainee.objective.terms(network, batch)
         losses = trainee.sum_losses(terms)
         means = {name: losses[name] / divisor for name, divisor in scales.divisors.items()}
-        # A term with share 0 is only measured, and has no backward pass.
-        loss = torch.stack([mean * terms[name].share for name, mean in means.items() if terms[name].share]).sum()
+        loss = total_loss(means, terms)
     measured = [mean.detach() for mean in means.values()]
     if accuracy:  # before the backward pass, which frees the logits
         measured += [_right(terms[name]).double() / divisor for name, divisor in scales.divisors.items()]

@@ -22,6 +22,7 @@ from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bertwright.core.child_process import PATIENCE, why_failed
 from bertwright.core.errors import BertwrightError, DataError
@@ -29,7 +30,7 @@ from bertwright.core.files import make_folder, write_json
 from bertwright.core.signals import check_stop
 from bertwright.core.subprocess_group import subprocess_group
 from bertwright.export.runtimes.members import runtime_named
-from bertwright.export.runtimes.runtime import Outputs, Published, Reader
+from bertwright.export.runtimes.runtime import Output, Published, Reader
 
 ANSWERS = "answers.json"
 WARM = 3
@@ -76,7 +77,7 @@ def _answer(job: Job) -> None:
     folder = Path(job.folder)
     with runtime.open(Published(folder), Path(job.written) if job.written else folder, threads=1) as reader:
         ids = [reader.ids(text) for text in [*job.texts, *job.others]]
-        seconds = _run(reader, job.texts, Path(job.out))
+        seconds = _run(reader, job.texts, Path(job.out), Published(folder).unit_vectors)
         memory = _memory("VmHWM") - before
     # A runtime that is a program of its own has ended only now, and only then its memory is known.
     memory = max(memory, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
@@ -84,17 +85,20 @@ def _answer(job: Job) -> None:
     write_json(Path(job.out) / ANSWERS, facts)
 
 
-def _run(reader: Reader, texts: Sequence[str], out: Path) -> list[float]:
-    """Write each output of all texts to a file of its own, and return the seconds of each text."""
+def _run(reader: Reader, texts: Sequence[str], out: Path, unit: bool) -> list[float]:
+    """Write each output of all texts to a file of its own, and return the seconds of each text; `unit`: vectors are
+    divided by their length, which only some runtimes do themselves."""
     for text in texts[:WARM]:
         reader.run(text)
-    seconds, answers = list[float](), list[Outputs]()
+    seconds, answers = list[float](), list[dict[Output, NDArray[np.float32]]]()
     for number, text in enumerate(texts):
         begin = time.perf_counter()
         found = reader.run(text)
         seconds.append(time.perf_counter() - begin)
         # A copy: a view of one row would keep the logits of all tokens.
         answers.append({name: np.array(value, np.float32) for name, value in found.items()})
+        if unit and "vector" in found:
+            answers[-1]["vector"] /= max(float(np.linalg.norm(answers[-1]["vector"])), 1e-12)
         if number % 50 == 49:
             sys.stdout.write(f"{number + 1}\n")
             sys.stdout.flush()

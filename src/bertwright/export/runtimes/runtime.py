@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import MAX_JSON, read_bytes
 from bertwright.model.config_file import read_config_file
+from bertwright.model.interop.vector_files import gives_unit_means
 from bertwright.vocab.entries import MASK
 
 Head = Literal["encoder", "masked", "sequence", "token", "span", "choice"]
@@ -79,6 +80,11 @@ class Published:
             raise ArtifactError(f"{self.folder}/config.json has no max_position_embeddings, the tokens that it reads")
         # The first positions of these belong to padding.
         return positions - int(self.config.get("pad_token_id", 1)) - 1 if "roberta" in self.family else positions
+
+    @cached_property
+    def unit_vectors(self) -> bool:
+        """Whether its files say that the vector of a text is the mean of its hidden states divided by its length."""
+        return gives_unit_means(self.folder)
 
     @property
     def mask(self) -> str:

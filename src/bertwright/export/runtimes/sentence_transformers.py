@@ -50,16 +50,17 @@ class _Vectors:
         from sentence_transformers import SentenceTransformer
 
         self.model = SentenceTransformer(str(model.folder), device="cpu", local_files_only=True).float()
-        # A folder of others may ask for another vector, such as that of [CLS], or one of length 1.
+        # A folder of others may ask for another vector, such as that of [CLS].
         modules = list(self.model)
-        self.mean = len(modules) == 2 and getattr(modules[1], "pooling_mode", "") == "mean"
+        means = len(modules) == 2 or (len(modules) == 3 and model.unit_vectors)
+        self.mean = means and getattr(modules[1], "pooling_mode", "") == "mean"
 
     def ids(self, text: str) -> list[int]:
         """As `Reader.ids`."""
         return _ids(self.model, text)
 
     def run(self, text: str) -> Outputs:
-        """As `Reader.run`: "hidden", and "vector" if the folder asks for the mean."""
+        """As `Reader.run`: "hidden", and "vector" if the folder asks for the mean, or that of length 1."""
         found: Any = self.model.encode(text, output_value=None, show_progress_bar=False)
         mask_T = found["attention_mask"].bool()
         outputs: dict[Any, Any] = {"hidden": found["token_embeddings"][mask_T].numpy()}

@@ -121,6 +121,8 @@ class BertConfig(NetworkSection):
         encoder |= bert_layers(name, self.num_hidden_layers, h, self.intermediate_size)
         if self.pooler:
             encoder |= linear(f"{name}.pooler.dense", h, h)
+        if self.gives_vectors:
+            return encoder
         if self.labels:
             return encoder | linear("classification.classifier", len(self.labels), h)
         nsp = linear("nsp.classifier", 2, h) if self.next_sentence else {}

@@ -119,6 +119,8 @@ class DistilBertConfig(NetworkSection):
         name, rows = self.family, {"token": self.vocab_size, "position": self.max_position_embeddings}
         encoder = embeddings(f"{name}.embeddings", rows, self.dim)
         encoder |= bert_layers(name, self.n_layers, self.dim, self.hidden_dim)
+        if self.gives_vectors:
+            return encoder
         if self.labels:
             head = {} if self.reads_tokens else linear("classification.transform", self.dim, self.dim)
             return encoder | head | linear("classification.classifier", len(self.labels), self.dim)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from bertwright.model.bert.network import BertConfig
-from bertwright.model.interop.names import TASKS, Names, classes
+from bertwright.model.interop.names import Names, architecture, classes
 
 _ENCODER = (
     ("bert.embeddings.token", "bert.embeddings.word_embeddings"),
@@ -59,7 +59,7 @@ CLASSIFIER = Names(
 def hf_config(config: BertConfig, vocab_size: int | None = None) -> dict[str, Any]:
     """Return the Hugging Face config.json of the same network, with `vocab_size` rows if padding was removed."""
     return {
-        "architectures": [f"BertFor{TASKS[config.head] if config.labels else 'MaskedLM'}"],
+        "architectures": [architecture("Bert", config)],
         "model_type": "bert",
         **config.model_dump(exclude={"next_sentence", "labels", "head"}),
         "vocab_size": vocab_size or config.vocab_size,

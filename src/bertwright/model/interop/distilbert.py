@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from bertwright.model.distilbert.network import DistilBertConfig
-from bertwright.model.interop.names import TASKS, Names, classes
+from bertwright.model.interop.names import Names, architecture, classes
 
 _ENCODER = (
     ("distilbert.embeddings.token", "distilbert.embeddings.word_embeddings"),
@@ -48,7 +48,7 @@ CLASSIFIER = Names(
 def hf_config(config: DistilBertConfig, vocab_size: int | None = None) -> dict[str, Any]:
     """Return the Hugging Face config.json of the same network, with `vocab_size` rows if padding was removed."""
     return {
-        "architectures": [f"DistilBertFor{TASKS[config.head] if config.labels else 'MaskedLM'}"],
+        "architectures": [architecture("DistilBert", config)],
         "model_type": "distilbert",
         **config.model_dump(exclude={"labels", "head"}),
         "vocab_size": vocab_size or config.vocab_size,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from bertwright.model.family import Labels
-from bertwright.model.interop.names import TASKS, Names, classes
+from bertwright.model.interop.names import Names, architecture, classes
 from bertwright.model.modern.network import ModernConfig
 
 _ENCODER = (
@@ -67,7 +67,7 @@ def hf_config(config: ModernConfig, vocab_size: int | None = None) -> dict[str, 
     Uses the keys of transformers 4, which version 5 also reads.
     """
     return {
-        "architectures": [f"ModernBertFor{TASKS[config.head] if config.labels else 'MaskedLM'}"],
+        "architectures": [architecture("ModernBert", config)],
         "model_type": "modernbert",
         **config.model_dump(exclude={"labels", "head"}),
         "vocab_size": vocab_size or config.vocab_size,

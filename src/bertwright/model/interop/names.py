@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bertwright.core.errors import ArtifactError
-from bertwright.model.family import Head, Labels
+from bertwright.model.family import Described, Head, Labels
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -164,6 +164,20 @@ def classes(labels: Labels, head: Head) -> Mapping[str, Any]:
         return named
     one = "regression" if len(labels) == 1 else "single_label_classification"
     return {**named, "problem_type": SEVERAL if head == "several" else one}
+
+
+def architecture(network: str, config: Described) -> str:
+    """Return the name of transformers' class of a family, such as "Bert", with the heads that a network has."""
+    if config.gives_vectors:
+        return f"{network}Model"
+    return f"{network}For{TASKS[config.head] if config.labels else 'MaskedLM'}"
+
+
+def of_encoder(names: Names) -> Names:
+    """Return the names of an encoder's tensors in the file of transformers' class without a head."""
+    prefix = f"{names.base}."
+    pairs = tuple((ours, theirs.removeprefix(prefix)) for ours, theirs in names.pairs if theirs.startswith(prefix))
+    return replace(names, pairs=pairs, tied={}, made_anew=())
 
 
 def of_task(names: Names, task: str) -> Names:

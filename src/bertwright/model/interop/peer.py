@@ -12,7 +12,7 @@ from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import NetworkConfig, without_peer
 from bertwright.model.distilbert.network import DistilBertConfig
 from bertwright.model.interop import bert, distilbert, modern
-from bertwright.model.interop.names import TASKS, Names, of_task
+from bertwright.model.interop.names import TASKS, Names, of_encoder, of_task
 from bertwright.model.modern.network import ModernConfig
 
 _PAD = {"pad_token_id": "pad_token"}
@@ -71,7 +71,9 @@ def names_of(config: NetworkConfig, task: str) -> Names:
 
 
 def _names(config: NetworkConfig, family: ModuleType) -> Names:
+    names: Names = family.NAMES
+    if config.gives_vectors:
+        return of_encoder(names)
     if not config.labels:
-        names: Names = family.NAMES
         return names
     return of_task(family.CLASSIFIER, TASKS[config.head])

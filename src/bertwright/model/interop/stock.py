@@ -11,10 +11,11 @@ from bertwright.core.errors import ArtifactError
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import NetworkConfig
 from bertwright.model.interop.peer import peer_of
-from bertwright.model.model import HeadlessModel
+from bertwright.model.interop.vector_files import gives_unit_means
+from bertwright.model.model import HeadlessModel, Model
 from bertwright.model.pretrained_config import Pretrained, read_pretrained
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.model.saved import load_network, model_from
+from bertwright.model.saved import load_network, model_from, network_from
 
 
 def load_stock(folder: Path) -> PreTrainingModel:
@@ -33,9 +34,14 @@ def load_stock(folder: Path) -> PreTrainingModel:
     return model_from(config, {name: tensor.float() for name, tensor in tensors.items()}, source=str(folder))
 
 
-def load_headless(given: Pretrained) -> HeadlessModel:
-    """Load the encoder of a folder that was saved without heads, in float32 on the CPU."""
+def load_headless(given: Pretrained) -> HeadlessModel | Model:
+    """Load the encoder of a folder that was saved without heads, in float32 on the CPU; as one trained for vectors if
+    the files beside it say that its vectors are means of length 1."""
     tensors = load_tensors(given)
+    if gives_unit_means(given.folder):
+        config = given.network.model_copy(update={"head": "vector"})
+        kept = {name: tensors[name] for name in config.tensors if name in tensors}
+        return network_from(config, kept, source=str(given.folder))
     with torch.device("meta"):
         model = HeadlessModel(given.network)
     kept = {name: tensors[name] for name in model.state_dict() if name in tensors}

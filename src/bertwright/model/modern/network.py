@@ -190,6 +190,8 @@ class ModernConfig(NetworkSection):
             shapes |= linear(f"{layer}.feed_forward.inner", 2 * f, h, bias=False)
             shapes |= linear(f"{layer}.feed_forward.output", h, f, bias=False)
         shapes |= norm(f"{name}.norm", h, bias=False)
+        if self.gives_vectors:
+            return shapes
         if self.labels:
             head = "classification"
             shapes |= linear(f"{head}.transform", h, h, bias=False) | norm(f"{head}.norm", h, bias=False)

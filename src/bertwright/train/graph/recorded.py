@@ -133,9 +133,11 @@ class Recorder:
 
 def build_recorder(config: TrainConfig, engine: Engine, device: torch.device, log: Log) -> Recorder | None:
     """Return a recorder if the recipe's passes can be recorded: compiled ones on a GPU, without an engine that sends
-    gradients while a pass runs, and without layers that are computed again, which saves the generator's state."""
+    gradients while a pass runs, without layers that are computed again, which saves the generator's state, and with a
+    loss that a micro-batch has by itself."""
     graph, again = config.graph, config.checkpoint_activations
     records = isinstance(graph, CompiledConfig) and graph.cuda_graphs and device.type == "cuda" and not again
+    records = records and not config.objective.compares_sequences
     return Recorder(engine, log) if records and isinstance(engine, Single) else None
 
 
