@@ -54,9 +54,10 @@ class Exams:
     suite: Annotated[
         str,
         typer.Option(
-            metavar="quick|wiki|probes|glue|hulu|FILE",
-            help="Take exams instead: `quick` and `wiki` are made from held-out documents of a run, `probes` from "
-            "--data, FILE.toml names others; or fine-tune the models for the tasks of `glue` or `hulu`.",
+            metavar="quick|wiki|retrieval|sts|probes|glue|hulu|FILE",
+            help="Take exams instead: `quick`, `wiki` and `retrieval` are made from held-out documents of a run, `sts` "
+            "and `probes` from --data, FILE.toml names others; or fine-tune the models for the tasks of `glue` or "
+            "`hulu`.",
         ),
     ] = ""
     on: Annotated[
@@ -65,9 +66,9 @@ class Exams:
     data: Annotated[
         Path | None,
         typer.Option(
-            metavar="FOLDER",
-            help="Tagged words (CoNLL-U and others) and minimal pairs for `probes` and `quick`; or the tasks of "
-            "`glue` or `hulu`, by their names.",
+            metavar="PATH",
+            help="The folder of tagged words (CoNLL-U and others) and minimal pairs for `probes` and `quick`, or of "
+            "the tasks of `glue` or `hulu`, by their names; the file of pairs for `retrieval`, of scores for `sts`.",
         ),
     ] = None
     seeds: Annotated[

@@ -1,7 +1,8 @@
-"""The categories and links of a wiki's articles, for exams: `links.jsonl.zst` of a corpus, a line per article in order.
+"""The categories and links of a wiki's articles: `links.jsonl.zst` of a corpus, a line per article in order.
 
-Each line is JSON: {"title", "categories"}. An article that is held out where `examples.heldout` is a tenth also has
-"hash", that of its text, and "links": [sentence, first character, end, title of the target], each target once. The text
+Each line is JSON: {"title", "categories", "hash", "links"}. "hash" is that of the text, and "links" has [sentence,
+first character, end, title of the target], each target once: all links of an article that is held out where
+`examples.heldout` is a tenth, for exams, and of the others at most three, drawn by a hash, for pairs of texts. The text
 is the one before de-duplication: if paragraphs were dropped after that, the hash is not that of the document.
 """
 
@@ -11,7 +12,7 @@ import io
 import json
 from bisect import bisect
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import zstandard
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import naming, write_atomic
+from bertwright.core.rng import key
 from bertwright.corpus.decisions import DECISIONS
 from bertwright.corpus.heldout import is_heldout, text_hash
 from bertwright.corpus.part import read_array, unpack
@@ -30,7 +32,9 @@ from bertwright.corpus.words import has_unspaced
 
 LINKS = "links.jsonl.zst"
 SHARE = 0.1
-"""Of larger held-out shares, only the articles of this one have their links."""
+"""Of larger held-out shares, only the articles of this one have all their links."""
+FEW = 3
+"""Links that are kept of the other articles: of all links the file would have ten times the size."""
 _WAITING = ".links.jsonl.zst"
 _LONGEST = 60
 """Characters of the text of a link, at most: longer ones are descriptions."""
@@ -48,12 +52,13 @@ class LinkWriter:
             "title": article.facts["title"],
             "categories": categories(article.wikitext, self._site),
         }
-        own_hash = text_hash(sentences)
+        own_hash, links = text_hash(sentences), article_links(article.wikitext, self._site)
         if is_heldout(np.array([own_hash], np.uint64), SHARE)[0]:
-            line |= {
-                "hash": f"{own_hash:016x}",
-                "links": list(_located(article_links(article.wikitext, self._site), sentences)),
-            }
+            found = list(_located(links, sentences))
+        else:
+            drawn = sorted(links, key=lambda link: key("links", line["title"], link[1]))
+            found = sorted(islice(_located(drawn, sentences), FEW))
+        line |= {"hash": f"{own_hash:016x}", "links": found}
         self._lines.append(json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
 
     def finish(self) -> Path:

@@ -1,4 +1,4 @@
-"""The suites `quick` and `wiki`: what the held-out documents of a corpus say of any model of its language."""
+"""The suites `quick`, `wiki` and `retrieval`: what held-out documents of a corpus say of any model of its language."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import regex
 
 from bertwright.core.artifact import Artifact
 from bertwright.corpus.heldout import heldout_documents
+from bertwright.corpus.pairs import heldout_share
 from bertwright.exams.exam import Exam
 from bertwright.exams.masked_words import MaskedWords
 from bertwright.exams.next_sentence import NextSentence, make_pairs
 from bertwright.exams.perplexity import Perplexity
+from bertwright.exams.retrieval import Retrieval, corpus_items
 from bertwright.exams.vectors import Neighbours, Vectors
 from bertwright.exams.wiki import Wiki, make_exam
 
@@ -46,6 +48,12 @@ def quick_suite(corpus: Artifact, heldout: float) -> list[Exam]:
 def wiki_suite(corpus: Artifact, heldout: float) -> list[Exam]:
     """Only the exam on articles."""
     return [Wiki(items=make_exam(corpus, heldout))]
+
+
+def retrieval_suite(corpus: Artifact, heldout: float) -> list[Exam]:
+    """Only whether vectors find passages; of a small corpus more documents are held out, as for training them."""
+    share = heldout_share(heldout, int(corpus.counts["kept"]))
+    return [Retrieval(items=corpus_items(corpus, share))]
 
 
 def heldout_texts(documents: Iterable[Sequence[str]]) -> tuple[str, ...]:

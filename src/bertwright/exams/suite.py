@@ -23,7 +23,9 @@ from bertwright.exams.minimal_pairs import MinimalPairs
 from bertwright.exams.next_sentence import NextSentence
 from bertwright.exams.perplexity import Perplexity
 from bertwright.exams.probe import Probe
-from bertwright.exams.quick import quick_suite, wiki_suite
+from bertwright.exams.quick import quick_suite, retrieval_suite, wiki_suite
+from bertwright.exams.retrieval import Retrieval
+from bertwright.exams.similarity import Similarity
 from bertwright.exams.vectors import Neighbours, Vectors
 from bertwright.exams.wiki import Wiki
 from bertwright.model.config import NetworkConfig
@@ -34,12 +36,29 @@ from bertwright.pipeline.run_folder import RunFolder, recorded_recipe
 from bertwright.shipped import is_run_folder
 
 AnyExam = Annotated[
-    Acceptability | MaskedWords | MinimalPairs | Neighbours | NextSentence | Perplexity | Probe | Vectors | Wiki,
+    Acceptability
+    | MaskedWords
+    | MinimalPairs
+    | Neighbours
+    | NextSentence
+    | Perplexity
+    | Probe
+    | Retrieval
+    | Similarity
+    | Vectors
+    | Wiki,
     Field(discriminator="kind"),
 ]
 """Any exam."""
 
 UNTRAINED = "untrained"
+_OF_A_RUN = {"quick": quick_suite, "wiki": wiki_suite, "retrieval": retrieval_suite}
+"""What makes the exams of a suite from a corpus, and the share of its documents that is held out."""
+_OF_FILES = {
+    "probes": "tagged words. Name their folder: --data FOLDER",
+    "sts": "sentences with scores. Name their file: --data FILE",
+}
+"""What the other suites are made from."""
 
 
 class Suite(Section):
@@ -73,19 +92,24 @@ class Suite(Section):
 
 
 def named_suite(name: str, run: Path, data: Path | None) -> Sequence[Exam]:
-    """The exams of a suite: `quick` and `wiki` of the held-out documents of a run, `quick` and `probes` of the files in
-    the folder `data`, or those of a .toml."""
+    """The exams of a suite: `quick`, `wiki` and `retrieval` of the held-out documents of a run, `quick` and `probes` of
+    the files in the folder `data`, `retrieval` and `sts` of the file `data`, or those of a .toml."""
     if name.endswith(".toml"):
         if data:
             raise RecipeError(f"--data with {name} has no effect: that file names its data. Leave it out.")
         return Suite.load(Path(name)).exam
-    if name == "probes":
-        if data is None:
-            raise RecipeError("--suite probes needs tagged words. Name their folder: --data FOLDER.")
+    if name in _OF_FILES and data is None:
+        raise RecipeError(f"--suite {name} needs {_OF_FILES[name]}.")
+    if data is not None and name == "probes":
         return probes_in(data)
-    if name not in ("quick", "wiki"):
+    if data is not None and name == "sts":
+        return [Similarity(data=data)]
+    if data is not None and name == "retrieval":
+        return [Retrieval(data=data)]
+    if name not in _OF_A_RUN:
         raise RecipeError(
-            f"--suite {name}: there is no such suite. Give quick, wiki, probes, glue, hulu or the path of a .toml."
+            f"--suite {name}: there is no such suite. Give quick, wiki, retrieval, sts, probes, glue, hulu or the path "
+            "of a .toml."
         )
     if data and name == "wiki":
         raise RecipeError("--data with --suite wiki has no effect. Leave it out, or give --suite quick.")
@@ -95,8 +119,7 @@ def named_suite(name: str, run: Path, data: Path | None) -> Sequence[Exam]:
     recipe, _ = recorded_recipe(run)
     if recipe.corpus is None:
         raise RecipeError(f"{run} has no corpus, so no held-out documents. Name another run: --on RUN.")
-    make = quick_suite if name == "quick" else wiki_suite
-    return [*make(RunFolder(run).artifact("corpus"), recipe.examples.heldout), *given]
+    return [*_OF_A_RUN[name](RunFolder(run).artifact("corpus"), recipe.examples.heldout), *given]
 
 
 def score_models(

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.rows import each_row
 from tests.unit.corpus.exports import article
 
 from bertwright.corpus import links
 from bertwright.corpus.config import CorpusConfig, FilterConfig
-from bertwright.corpus.heldout import text_hash
+from bertwright.corpus.heldout import is_heldout, text_hash
 from bertwright.corpus.links import LINKS, read_links
 from bertwright.corpus.run import run
 from bertwright.corpus.text import read_documents, shard_names
@@ -82,10 +83,19 @@ def test_positions_are_of_whole_words(dump: Path, tmp_path: Path, monkeypatch: p
     assert all([link[3] for link in line["links"]] == ["Duna"] for line in found)  # type: ignore[attr-defined]
 
 
-def test_only_a_tenth_of_the_articles_has_links(dump: Path, tmp_path: Path) -> None:
+def test_articles_that_are_not_held_out_keep_few_links(dump: Path, tmp_path: Path) -> None:
+    text = dump.read_text(encoding="utf-8")
+    many = "".join(f" A [[Híd {i}|{word}]] szép." for i, word in enumerate(("kapu", "torony", "pillér", "lánc")))
+    dump.write_text(text.replace("A híd [[Buda", f"{many} A híd [[Buda"), encoding="utf-8")
     found = built(dump, tmp_path / "corpus")
     assert [line["title"] for line in found] == [f"{i}. híd" for i in range(12)]
-    assert sum("links" in line for line in found) < 6
+    held = is_heldout(np.array([int(str(line["hash"]), 16) for line in found], np.uint64), links.SHARE)
+    assert not held.all()
+    numbers = [len(line["links"]) for line in found]  # type: ignore[arg-type]
+    assert numbers == [5 if is_held else links.FEW for is_held in held]
+    # Which ones is drawn for each article, and their order is that of the text.
+    assert len({str([link[3] for link in line["links"]]) for line in found}) > 3  # type: ignore[attr-defined]
+    assert all(line["links"] == sorted(line["links"]) for line in found)  # type: ignore[call-overload]
 
 
 def test_a_corpus_of_no_wiki_has_no_links(tmp_path: Path) -> None:
