@@ -51,7 +51,7 @@ MAY_IMPORT = {
         "recipe",
         "estimate",
     },
-    "init": {"core", "corpus", "check", "estimate", "forecast_shapes", "plan", "recipe"},
+    "init": {"core", "corpus", "vocab", "model", "check", "estimate", "forecast_shapes", "plan", "recipe"},
     "plan": {"core", "model", "train", "estimate", "forecast_shapes", "recipe"},
     "contradictions": {"core", "corpus", "vocab", "examples", "model", "tasks", "optim", "train", "evaluate"},
     "scale": {"core", "sample", "tasks", "train", "vocab", "check", "estimate", "recipe", "recipe_file"},

@@ -9,7 +9,13 @@ from pathlib import Path
 from bertwright.check.machine.computing import computing, device, instructions, precision
 from bertwright.check.machine.resources import disk, memory
 from bertwright.check.recipe.advice import advice, repeated_reading
-from bertwright.check.recipe.data import examples_of_another_run, given_vocabulary, imported_data, sources
+from bertwright.check.recipe.data import (
+    examples_of_another_run,
+    general_texts,
+    given_vocabulary,
+    imported_data,
+    sources,
+)
 from bertwright.check.recipe.information import information
 from bertwright.check.recipe.packages import packages
 from bertwright.check.verdict import Verdict, error, from_exception, ok
@@ -57,6 +63,8 @@ def _verdicts(
     if "corpus" in stages and recipe.corpus is not None:
         size, of_sources = sources(recipe.corpus, "corpus" in pending)
         yield from of_sources
+    if "evaluate" in pending and (general := recipe.general_texts()):
+        yield from general_texts(general)
     entries, of_vocabulary = given_vocabulary(recipe.vocab, pending)
     yield from of_vocabulary
     if "examples" in stages:

@@ -4,27 +4,98 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertwright.cli.options import Json
+from bertwright.cli.options import Json, option_groups
 from bertwright.cli.text import json_line, visible
 from bertwright.core.errors import RecipeError
 
 if TYPE_CHECKING:
     from bertwright.init.answers import Answers
+    from bertwright.init.continued.run import Asked
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """The answers, from which a recipe is drafted, as far as they are options."""
+
+    language: Annotated[str, typer.Option("--language", metavar="CODE", help="Code of a Wikipedia, such as hu.")] = ""
+    machine: Annotated[
+        str, typer.Option("--machine", metavar="WHAT", help="The machine: here, 16-cores, h100, 8xh100 ...")
+    ] = ""
+    hours: Annotated[
+        str, typer.Option("--hours", metavar="NUMBER", help="Hours from the dump to the finished model.")
+    ] = ""
+    quality: Annotated[str, typer.Option("--quality", metavar="WHICH", help="quick, classic or best.")] = ""
+
+
+@dataclass(frozen=True)
+class Continued:
+    """A network to continue, and the texts for it."""
+
+    start: Annotated[
+        str,
+        typer.Option("--from", metavar="FOLDER", help="A network to continue on text of your own: a run or a folder."),
+    ] = ""
+    source: Annotated[
+        list[str] | None,
+        typer.Option("--source", metavar="TEXTS", help="With --from: the text to learn; may be repeated."),
+    ] = None
+    general: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--general", metavar="TEXTS", help="With --from: text like that it was trained on, against forgetting."
+        ),
+    ] = None
+
+
+@option_groups
 def init(
-    language: Annotated[str, typer.Option(metavar="CODE", help="Code of a Wikipedia, such as hu.")] = "",
-    machine: Annotated[str, typer.Option(metavar="WHAT", help="The machine: here, 16-cores, h100, 8xh100 ...")] = "",
-    hours: Annotated[str, typer.Option(metavar="NUMBER", help="Hours from the dump to the finished model.")] = "",
-    quality: Annotated[str, typer.Option(metavar="WHICH", help="quick, classic or best.")] = "",
-    out: Annotated[str, typer.Option(metavar="FILE", help="The file of the recipe; default: CODE.toml.")] = "",
+    wanted: Wanted,
+    given: Continued,
+    out: Annotated[
+        str, typer.Option(metavar="FILE", help="The file of the recipe; default: CODE.toml, or continued.toml.")
+    ] = "",
     as_json: Json = False,
 ) -> None:
-    """Write a commented recipe for a language, a machine and a number of hours; ask for what no option gives."""
+    """Write a commented recipe for a language, a machine and a number of hours, asking for what no option gives; or,
+    with --from, one that continues a network on text of your own."""
+    if given.start:
+        from bertwright.init.continued.run import Asked
+
+        texts = (given.source or (), given.general or ())
+        _continue(Asked(given.start, *texts, wanted.language, wanted.machine, wanted.hours, out), wanted, as_json)
+    elif given.source or given.general:
+        raise RecipeError("--source and --general are texts for a network to continue on: give its folder as --from.")
+    else:
+        _from_scratch({f"--{name}": value for name, value in vars(wanted).items()}, out, as_json)
+
+
+def _continue(asked: Asked, wanted: Wanted, as_json: bool) -> None:
+    """Write a recipe that continues a network."""
+    from bertwright.init.continued.head import commands, facts, warnings
+    from bertwright.init.continued.run import draft_continued
+
+    if wanted.quality:
+        raise RecipeError("--quality chooses a network, but --from already names one: leave --quality out.")
+    if not asked.source:
+        raise RecipeError("--from needs the text to learn: give --source TEXTS, a file, a folder or a pattern.")
+    request, plan = draft_continued(asked)
+    if as_json:
+        settings = vars(request.settings) | {"fertility": request.own.cut.fertility, "tokens": request.own.tokens}
+        known: dict[str, Any] = {"path": str(request.out), "settings": settings, "warnings": warnings(request)}
+        print(json_line({**known, "commands": commands(request), "forecast": plan}))
+        return
+    lines = [*facts(request, plan), *(f"NOTE       {warning}." for warning in warnings(request))]
+    lines += [f"{request.out} is written. Look at it, then:", *(f"  {line}" for line in commands(request))]
+    print(visible("\n".join(lines)))
+
+
+def _from_scratch(given: dict[str, str], out: str, as_json: bool) -> None:
+    """Write a recipe for a training from random weights."""
     from bertwright.core.files import make_folder, write_atomic
     from bertwright.init.answers import parse_hardware, parse_machine
     from bertwright.init.choose import choose, text_of
@@ -32,7 +103,6 @@ def init(
     from bertwright.init.dump_sizes import wiki_size
     from bertwright.init.head import commands, head, place_text
 
-    given = {"--language": language, "--machine": machine, "--hours": hours, "--quality": quality}
     missing = [name for name, value in given.items() if not value]
     if missing and not sys.stdin.isatty():
         raise RecipeError(f"questions cannot be asked, because the input is not a terminal. Give {', '.join(missing)}.")

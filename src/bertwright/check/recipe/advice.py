@@ -18,6 +18,8 @@ from bertwright.train.settings.phase_config import PhaseConfig
 
 READINGS = 40
 """Number of times that BERT's own training read its text (Devlin et al. 2019 §A.2)."""
+WORTHWHILE = 4
+"""Number of readings up to which repeated text is worth nearly as much as new text (Muennighoff et al. 2023)."""
 _NEARLY = 0.9
 """Share of the masking rate below which a limit on predictions lowers it; above it, as 76 of 512, it rounds it."""
 _SHORT = 128
@@ -94,6 +96,13 @@ def _repetitions(recipe: Recipe, data: Data) -> Iterator[Verdict]:
         if seen is not None and (read := examples.epochs(seen)) is not None:
             low, high = phase.document_range
             tokens, epochs = tokens + seen * examples.mean_length, epochs + read * (high - low)
+    again = recipe.train.init_from is not None and not recipe.train.init_layers
+    if again and WORTHWHILE < epochs <= READINGS:
+        text = (
+            f"training goes on from {recipe.train.init_from} and reads the text {amount(epochs)} times; after "
+            f"{WORTHWHILE} readings, repeated text is worth less each time, and the network forgets other text."
+        )
+        yield warning("train.phases", text, "Use more text (corpus.source), or fewer epochs.")
     if epochs > READINGS and data.tokens:
         amounts = (
             f"about {short_count(tokens)} tokens are trained on, {amount(epochs)} epochs of the "

@@ -69,6 +69,13 @@ def _input_mistakes(corpus: CorpusConfig) -> Iterator[Verdict]:
         yield from_exception("corpus", cause)
 
 
+def general_texts(corpus: CorpusConfig) -> Iterator[Verdict]:
+    """Yield a verdict on each text of `evaluate.general`, which are the sources of `corpus`."""
+    for number, source in enumerate(corpus.source):
+        key = "evaluate.general" if len(corpus.source) == 1 else f"evaluate.general.{number}"
+        yield _look(key, source, corpus)[1]
+
+
 def _look(key: str, source: SourceConfig, corpus: CorpusConfig) -> tuple[float | None, Verdict]:
     try:
         size, what = source_text(source, corpus.cache_dir)
