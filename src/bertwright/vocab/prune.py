@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,23 @@ _CHUNK_CHARACTERS = 16_000_000
 """Characters whose distinct words are in memory at once."""
 _ALWAYS = ("digits", "other marks")
 """What `report.script` calls words without letters: numbers and punctuation occur in texts of any script."""
+
+
+class Kept(TypedDict):
+    """What keeping some entries means for the texts."""
+
+    entries_before: int
+    entries_after: int
+    used: int
+    """Entries that are pieces of the texts."""
+    tokens: int
+    changed_tokens: int
+    """Tokens of the texts whose entry is gone."""
+    heldout_words: int
+    heldout_changed_words: int
+    """Held-out words that get other pieces from the entries that all other lines need."""
+    scripts: list[str]
+    """Scripts whose single characters are kept."""
 
 
 @dataclass
@@ -98,7 +115,7 @@ class UsageCounter:
         """The ids of the entries to keep for all lines, ascending, at most `most` of them."""
         return keep(self._entries, self.learned + self.heldout, most)
 
-    def report(self, kept: NDArray[np.int64], most: int | None = None) -> dict[str, Any]:
+    def report(self, kept: NDArray[np.int64], most: int | None = None) -> Kept:
         """What `kept` means for the lines, and what keeping only what the other lines need does to held-out ones."""
         usage = self.learned + self.heldout
         gone_V = np.ones(len(self._entries), bool)
