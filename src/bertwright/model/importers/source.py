@@ -13,7 +13,6 @@ from typing import Any
 
 from bertwright.core.artifact import MANIFEST
 from bertwright.core.errors import ArtifactError, RecipeError
-from bertwright.model.bert.network import BertConfig
 from bertwright.model.config import GOOGLE_CONFIG, NetworkConfig, stock_network
 from bertwright.model.config_file import read_config_file
 from bertwright.model.family import ANSWERS, Head, TensorShapes, linear
@@ -119,9 +118,11 @@ def read_source(path: Path, given: Given = Given()) -> Source:
             "Give a configuration of the network that it is (--config), or another source."
         )
     network = _with_heads(network.model_copy(update={"vocab_size": rows}), task, shapes, stated)
-    vocabulary, settings = _vocabulary(path, folder, given)
+    vocabulary = _vocabulary(path, folder, given)
     entries = read_vocabulary(vocabulary)
+    # Before anything is asked of the user: a wrong file would not help.
     _check_rows(vocabulary, len(entries), rows)
+    settings = _settings(vocabulary, entries, folder, given)
     _check_case(vocabulary, entries, settings)
     headless = not task and not any(part_of(name, network.family) == PARTS[2] for name in shapes)
     pooler = any(part_of(name, network.family) == "pooler" for name in shapes)
@@ -195,7 +196,7 @@ def _task(file: Path, stated: Mapping[str, Any], stored: Mapping[str, Any]) -> s
 def _with_heads(network: NetworkConfig, task: str, shapes: TensorShapes, stated: Mapping[str, Any]) -> NetworkConfig:
     """The network with the heads that the file has."""
     if not task:
-        both = isinstance(network, BertConfig) and "nsp.classifier.weight" in shapes
+        both = "next_sentence" in type(network).model_fields and "nsp.classifier.weight" in shapes
         return network.model_copy(update={"next_sentence": True}) if both else network
     head: Head = next(head for head, name in TASKS.items() if name == task)
     if head == "sequence" and stated.get("problem_type") == SEVERAL:
@@ -218,17 +219,23 @@ def _with_heads(network: NetworkConfig, task: str, shapes: TensorShapes, stated:
     return network.model_copy(update={"labels": labels, "head": head})
 
 
-def _vocabulary(path: Path, folder: Path, given: Given) -> tuple[Path, TextSettings]:
+def _vocabulary(path: Path, folder: Path, given: Given) -> Path:
+    """The file of the entries."""
     file = given.vocabulary or entries_file(folder)
     if file is None:
         raise RecipeError(f"{path} has no vocabulary: no {' and no '.join(FILES)}. Give the file (--vocab FILE).")
     if given.vocabulary is None:
         _check_both(folder)
+    return file
+
+
+def _settings(file: Path, entries: Sequence[str], folder: Path, given: Given) -> TextSettings:
+    """How text is changed before it is tokenised: what files say, or else the user."""
     settings = text_settings(file.parent) or (text_settings(folder) if given.vocabulary else None)
     if settings is None and given.lower_case is not None:
-        return file, TextSettings(given.lower_case, given.lower_case)
+        return TextSettings(given.lower_case, given.lower_case)
     if settings is None:
-        capital = next((e for e in entries_of(file) if e != e.lower() and not e.startswith("[")), "")
+        capital = next((e for e in entries if e != e.lower() and not e.startswith("[")), "")
         hint = f"its entry {capital!r} suggests --cased" if capital else "no entry has a capital letter: --lower-case"
         raise RecipeError(
             f"{file.parent} does not say whether text is lower-cased before it is tokenised. Give --lower-case (which "
@@ -240,7 +247,7 @@ def _vocabulary(path: Path, folder: Path, given: Given) -> tuple[Path, TextSetti
         raise RecipeError(
             f"{option} has no effect: the tokenizer in {file.parent} says that text is {case}. Leave it out."
         )
-    return file, settings
+    return settings
 
 
 def _check_both(folder: Path) -> None:
@@ -258,7 +265,9 @@ def _check_both(folder: Path) -> None:
 
 def _check_rows(file: Path, entries: int, rows: int) -> None:
     """Raise `ArtifactError` if the embedding has other rows than the vocabulary, unless padding explains them."""
-    if any(rows == -(-entries // multiple) * multiple for multiple in (1, *_MULTIPLES)):
+    if rows - entries <= max(_MULTIPLES[0], entries // 8) and any(
+        rows == -(-entries // multiple) * multiple for multiple in (1, *_MULTIPLES)
+    ):
         return
     what = (
         "some ids would have no embedding"
