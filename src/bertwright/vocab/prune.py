@@ -6,7 +6,7 @@ exist. A word that cannot be composed is [UNK], although its first pieces were f
 be walked in another way and might be composed after all, so that the pieces found in unknown words are kept, too.
 
 Beside them stay the special entries and all single characters of the scripts that occur, so that most words of other
-texts can still be composed. Names carry shapes: V vocabulary, W words.
+texts can still be composed. Names carry shapes: V vocabulary, K kept entries, W words.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class Usage:
     """How often a text uses each entry."""
 
     pieces_V: NDArray[np.int64]
-    """Tokens of the text that are this entry; [UNK] included."""
+    """[V] tokens of the text that are this entry; [UNK] included."""
     walked_V: NDArray[np.int64]
-    """How often it was found in words that are [UNK] in the end."""
+    """[V] how often it was found in words that are [UNK] in the end."""
     scripts: Counter[str] = field(default_factory=Counter)
     """Words by script (`report.script`)."""
 
@@ -112,11 +112,12 @@ class UsageCounter:
         return found
 
     def kept(self, most: int | None = None) -> NDArray[np.int64]:
-        """The ids of the entries to keep for all lines, ascending, at most `most` of them."""
+        """[K] the ids of the entries to keep for all lines, ascending, at most `most` of them."""
         return keep(self._entries, self.learned + self.heldout, most)
 
     def report(self, kept: NDArray[np.int64], most: int | None = None) -> Kept:
-        """What `kept` means for the lines, and what keeping only what the other lines need does to held-out ones."""
+        """What keeping the ids `kept` [K] means for the lines, and what held-out ones would lose if only the others were
+        known."""
         usage = self.learned + self.heldout
         gone_V = np.ones(len(self._entries), bool)
         gone_V[kept] = False
@@ -155,7 +156,7 @@ class UsageCounter:
 
 
 def keep(entries: Sequence[str], usage: Usage, most: int | None = None) -> NDArray[np.int64]:
-    """The ids of the entries that a text with this usage needs, ascending: see above.
+    """[K] the ids of the entries that a text with this usage needs, ascending: see above.
 
     With `most`, the rarest are left out; `RecipeError` if it has no room for the special entries and the characters.
     """

@@ -11,10 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
+from bertwright.core.errors import ArtifactError
 from bertwright.core.files import MAX_JSON, read_bytes, read_json
+from bertwright.core.provenance import PROVENANCE, read_provenance
+from bertwright.model.pretrained_config import Pretrained
 
 IMPORT = "import.json"
 """What was imported, and from where: the report of `bertwright import` for programs."""
+KEYS = ("source", "licence", "sha256")
+"""The keys of an origin among what a training records of what it started from."""
 _CARD = "README.md"
 _CACHED = re.compile(r"models--([\w.-]+?)(?:--([\w.-]+))?")
 """The folder of a downloaded model in the cache of huggingface_hub."""
@@ -33,20 +38,36 @@ class Origin:
 
     def facts(self) -> dict[str, str]:
         """What is known, by the keys that a training records of what it started from."""
-        facts = {"source": self.name, "licence": self.licence, "sha256": self.sha256}
+        facts = dict(zip(KEYS, (self.name, self.licence, self.sha256), strict=True))
         return {key: value for key, value in facts.items() if value}
 
 
-def origin_of(folder: Path) -> Origin | None:
-    """What is known of the weights in `folder`; None if neither its report of an import nor its card says anything.
+def origin_of(given: Pretrained) -> Origin | None:
+    """What is known of the weights of a network trained before; None if nothing says anything.
 
-    Raises `ArtifactError` if the report is damaged.
+    Looks at what an import or a training recorded, then at the card of the folder, then at what the folder says that
+    its weights were made from. Raises `ArtifactError` if a record is damaged.
     """
+    if given.artifact is not None and not given.stock:
+        started = given.artifact.counts.get("init") or {}
+        return Origin(*(str(started.get(key, "")) for key in KEYS)) if "source" in started else None
+    folder = given.folder
     if (folder / IMPORT).is_file():
-        source = read_json(folder / IMPORT)["source"]
-        return Origin(str(source["name"]), str(source["licence"]), str(source["sha256"]))
-    licence = licence_in(folder / _CARD)
-    return Origin(hub_name(folder), licence) if licence else None
+        return _imported(folder / IMPORT)
+    if licence := licence_in(folder / _CARD):
+        return Origin(hub_name(folder.absolute()) or folder.resolve().name, licence)
+    if (folder / PROVENANCE).is_file() and (weights := read_provenance(folder).weights):
+        name, digest, licence = weights[0]
+        return Origin(name, licence, digest)
+    return None
+
+
+def _imported(report: Path) -> Origin:
+    source = read_json(report)
+    found = source.get("source") if isinstance(source, dict) else None
+    if not isinstance(found, dict) or not all(isinstance(found.get(key), str) for key in ("name", "licence", "sha256")):
+        raise ArtifactError(f"{report} is damaged: it does not say what was imported. Import the network again.")
+    return Origin(found["name"], found["licence"], found["sha256"])
 
 
 def hub_name(path: PurePath) -> str:
