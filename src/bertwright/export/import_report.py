@@ -151,12 +151,13 @@ def _removed(removed: Removed) -> Iterator[tuple[str, str]]:
         f"single characters of {', '.join(removed['scripts']) or 'no script'}",
     )
     yield "parameters", f"{removed['parameters_before']:,} -> {removed['parameters_after']:,}"
-    changed, tokens = removed["changed_tokens"], removed["tokens"]
+    changed, tokens, unknown = removed["changed_tokens"], removed["tokens"], removed["unknown_tokens"]
     yield (
         "these texts",
         f"{changed:,} of {tokens:,} tokens ({changed / max(1, tokens):.2%}) are entries that are gone"
         if changed
-        else f"the pieces of all {tokens:,} tokens are unchanged",
+        else f"the pieces of all {tokens:,} tokens are unchanged"
+        f"{f'; {unknown:,} ({unknown / tokens:.2%}) are [UNK]' if unknown else ''}",
     )
     words, other = removed["heldout_words"], removed["heldout_changed_words"]
     if words:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core import __version__
-from bertwright.core.errors import ArtifactError
+from bertwright.core.errors import ArtifactError, DataError
 from bertwright.core.files import sha256, sha256_of, write_json
 from bertwright.core.log import Log
 from bertwright.core.provenance import write_provenance
@@ -130,9 +130,12 @@ def _needed(source: Source, choices: Choices, log: Log) -> tuple[NDArray[np.int6
     kept_K = counter.kept(choices.most_entries)
     report = counter.report(kept_K, choices.most_entries)
     seconds = round(time.perf_counter() - began, 3)
-    if not report["tokens"]:
-        raise ArtifactError(f"{', '.join(str(each.path) for each in choices.texts)} has no words. Give other texts.")
     texts = [str(each.path) for each in choices.texts]
+    if report["tokens"] == report["unknown_tokens"]:
+        raise DataError(
+            f"{', '.join(texts)} has no word that {source.vocabulary} has entries for. Give texts of a language that "
+            "the network was trained on."
+        )
     return kept_K, {**report, "texts": texts, "parameters_before": 0, "parameters_after": 0, "seconds": seconds}
 
 

@@ -44,6 +44,8 @@ class Kept(TypedDict):
     used: int
     """Entries that are pieces of the texts."""
     tokens: int
+    unknown_tokens: int
+    """Those that are [UNK]."""
     changed_tokens: int
     """Tokens of the texts whose entry is gone."""
     heldout_words: int
@@ -116,7 +118,7 @@ class UsageCounter:
         return keep(self._entries, self.learned + self.heldout, most)
 
     def report(self, kept: NDArray[np.int64], most: int | None = None) -> Kept:
-        """What keeping the ids `kept` [K] means for the lines, and what held-out ones would lose if only the others were
+        """What keeping the ids `kept` [K] means for the lines, and what held-out ones would lose if they were not
         known."""
         usage = self.learned + self.heldout
         gone_V = np.ones(len(self._entries), bool)
@@ -129,6 +131,7 @@ class UsageCounter:
             "entries_after": len(kept),
             "used": int(np.count_nonzero(usage.pieces_V)),
             "tokens": int(usage.pieces_V.sum()),
+            "unknown_tokens": int(usage.pieces_V[self._ids[UNK]]),
             "changed_tokens": int(usage.pieces_V[gone_V].sum()),
             "heldout_words": words,
             "heldout_changed_words": changed,

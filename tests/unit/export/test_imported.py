@@ -269,7 +269,7 @@ def half(folder: Path) -> None:
         (drop("tokenizer.json"), RecipeError, "--vocab FILE"),
         (text("tokenizer.json", "{}"), DataError, "tokenizer.json"),
         (more_rows, ArtifactError, "no rounding up"),
-        (five_entries, ArtifactError, "5 entries, but the embedding has"),
+        (five_entries, ArtifactError, "5 entries, all of them special"),
         (two_vocabularies, ArtifactError, "two vocabularies"),
         (no_case, RecipeError, "suggests --cased"),
         (wrong_case, ArtifactError, "could never occur"),

@@ -22,7 +22,7 @@ from bertwright.model.importers.weights import Weights
 from bertwright.model.interop.names import SEVERAL, TASKS, Names
 from bertwright.model.interop.peer import names_of
 from bertwright.model.pretrained_config import config_file, folder_of
-from bertwright.vocab.entries import FILES, TextSettings, entries_file, entries_of, text_settings
+from bertwright.vocab.entries import FILES, SPECIALS, TextSettings, entries_file, entries_of, text_settings
 from bertwright.vocab.load import MOST_UNREACHABLE, read_vocabulary, unreachable
 
 _MULTIPLES = (8, 16, 32, 64, 128, 256, 512, 1024)
@@ -264,7 +264,12 @@ def _check_both(folder: Path) -> None:
 
 
 def _check_rows(file: Path, entries: int, rows: int) -> None:
-    """Raise `ArtifactError` if the embedding has other rows than the vocabulary, unless padding explains them."""
+    """Raise `ArtifactError` if there are no words, or other rows than entries, unless padding explains them."""
+    if entries <= len(SPECIALS):
+        raise ArtifactError(
+            f"{file} has {entries:,} entries, all of them special, so that every word would be [UNK]. Give the "
+            "vocabulary that the network was trained with (--vocab FILE)."
+        )
     if rows - entries <= max(_MULTIPLES[0], entries // 8) and any(
         rows == -(-entries // multiple) * multiple for multiple in (1, *_MULTIPLES)
     ):
