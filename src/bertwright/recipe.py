@@ -17,6 +17,7 @@ from bertwright.contradictions.sections import (
     one_segment,
     pairs_unseen,
     too_many_ranks,
+    unsupported_by_comparing,
     unsupported_by_graph,
     unsupported_by_kernels,
     unsupported_by_sharding,
@@ -160,6 +161,7 @@ class Recipe(Section):
             *general_text_unread(self.evaluate, self.corpus, self.task.files is not None),
             *self._model_mistakes(given, unread),
             *unsupported_by_graph(self.train, self.model),
+            *unsupported_by_comparing(self.train),
             *unsupported_by_kernels(self.train, self.model),
         ]
         mistakes += [*unsupported_by_sharding(self.train, self.optim), *unreachable_settings(self.train)]

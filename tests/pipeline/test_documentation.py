@@ -489,7 +489,7 @@ def completed(piece: dict[str, Any]) -> dict[str, Any]:
         network = PreTrainingModel(BertModelConfig(size=piece["model"]["size"]).resolve(len(SPECIALS), False))
         write_stock(Path(objective["teacher"]), network)
     whole = {**tomllib.loads((RECIPES / "smoke.toml").read_text(encoding="utf-8")), **piece}
-    if objective.get("kind") not in ("classification", "tagging", "span", "choice"):
+    if objective.get("kind") not in ("classification", "tagging", "span", "choice", "embedding"):
         return whole
     if "phases" not in piece["train"]:  # the guide shows the task alone
         phase = {"length": 64, "batch": 32, "learning_rate": 2e-5, "epochs": 3, "data": "data"}

@@ -34,7 +34,7 @@ class FinetuneRun:
             metavar="TASK",
             help="A task of GLUE (cola, sst2, mrpc, qqp, stsb, mnli, mnli-mm, qnli, rte, wnli) or HuLU (hucola, hurte, "
             "huwnli, hucb, hucopa); ner or pos; squad, for answers in texts; swag, copa or choice, for questions with "
-            "choices; or classify, for labelled texts of your own.",
+            "choices; embed, for pairs of texts that belong together; or classify, for labelled texts of your own.",
         ),
     ]
     model: Annotated[

@@ -116,6 +116,20 @@ def unsupported_by_graph(train: TrainConfig, model: ModelConfig) -> Iterator[Mis
             )
 
 
+def unsupported_by_comparing(train: TrainConfig) -> Iterator[Mistake]:
+    """Yield what a loss that compares all sequences of a step does not support."""
+    if not train.objective.compares_sequences:
+        return
+    task = f"train.objective={train.objective.kind}"
+    if train.engine.kind == "deepspeed":
+        text = f"deepspeed expects a backward pass after each forward pass, but {task} computes all vectors first"
+        yield "train.engine", f"{text}; set train.engine=zero or fsdp"
+    for i, phase in enumerate(train.phases):
+        if phase.batch < 2:
+            text = f"{phase.batch}: {task} compares the examples of a step with each other"
+            yield f"train.phases.{i}.batch", f"{text}; raise it: the more there are, the more is learned"
+
+
 def unsupported_by_kernels(train: TrainConfig, model: ModelConfig) -> Iterator[Mistake]:
     """Yield a network whose layers our own kernels do not compute."""
     if train.kernels == "triton" and model.kind == "modern":

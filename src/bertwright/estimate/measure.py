@@ -109,6 +109,11 @@ def synthetic(recipe: Recipe, work: PhaseWork, sequences: int) -> MicroBatch:
     labels: NDArray[Any] = random.integers(max(classes, 1), size=len(lengths))
     if network.head in ANSWERS:  # the ends of answers; or choices, each the only one of its question
         labels = np.ones((len(lengths), 2), np.int64)
+    elif network.gives_vectors:  # in pairs of texts that belong together
+        pair = np.arange(len(lengths)) // 2
+        labels = np.stack([np.arange(len(lengths)) % 2 + 1, pair, np.arange(len(lengths))], 1)
+        # A text that is left over is a negative.
+        labels[len(lengths) // 2 * 2 :, :2] = 3, max(0, len(lengths) // 2 - 1)
     elif network.head == "several":
         labels = np.eye(classes, dtype=np.float32)[labels]
     elif classes == 1:  # targets of a regression are floats

@@ -99,6 +99,8 @@ def micro_batch_seconds(
     eager = train.graph.kind in ("auto", "eager")  # `as_expected` says what auto becomes
     full = not eager and not work.phase.packing and not work.phase.micro_tokens
     passes = STEP + train.checkpoint_activations
+    if work.phase.micro_batch:  # otherwise the vectors of all sequences are computed together
+        passes += train.objective.compares_sequences
     row = float(work.phase.length) if full else work.row(sequences)
     flops = _sequence_flops(network, work, full, row if padded else 0.0)
     products = passes * sequences * flops / device.speed(train.precision.kind)

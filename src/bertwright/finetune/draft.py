@@ -16,15 +16,18 @@ from bertwright.core.toml_values import value_text
 from bertwright.examples.labelled.config import glue_folder
 from bertwright.examples.own_files import Files, find_files
 from bertwright.finetune.guess import describe_questions, guess_choices, guess_tags, guess_texts, hulu_columns
-from bertwright.finetune.tasks import OPTIMIZER, FinetuneTask, Key, find_task, phase_of, windows_of
+from bertwright.finetune.guess_pairs import batch_of_pairs, guess_columns
+from bertwright.finetune.tasks import OPTIMIZER, TEMPERATURE, FinetuneTask, Key, find_task, phase_of, windows_of
 from bertwright.model.pretrained_config import Pretrained, find_pretrained
 from bertwright.recipe import Recipe
 from bertwright.recipe_file import Written
 from bertwright.tasks.choice.config import ChoiceConfig
 from bertwright.tasks.classification.config import ClassificationConfig
+from bertwright.tasks.embedding.config import EmbeddingConfig
 from bertwright.tasks.span.config import SpanConfig
 from bertwright.tasks.tagging.config import TaggingConfig
 
+_OF_PAIRS = ("anchor", "positive", "negatives", "group")
 _COLUMNS = ("text", "pair", "label", "several", "word", "tag")
 _OF_CHOICES = ("context", "question", "choices", "first", "words")
 """Keys of `train.objective` that say how the files are read, so that what is guessed depends on them."""
@@ -95,6 +98,12 @@ def draft(name: str, model: Path, data: Path | None, overrides: Sequence[str] = 
         **_heldout_share(task, data),
     }
     keys |= {f"train.phases.0.{key}": value for key, value in {**phase, "data": Key(str(data))}.items()}
+    if task.kind == "embedding":
+        own = EmbeddingConfig.model_validate({"kind": "embedding", **_nested(keys)["train"]["objective"]}).files
+        files = find_files(data, own, "--data").train
+        keys["train.phases.0.batch"] = batch = batch_of_pairs(files, own, phase["batch"])
+        if phase["micro_batch"].value > batch.value:
+            keys["train.phases.0.micro_batch"] = Key(batch.value, "the whole batch")
     if task.kind == "span":
         keys |= {f"train.objective.{key}": value for key, value in windows_of(phase["length"].value).items()}
     drafted = Draft(task, keys, _nested(keys), start.network.hidden_size).changed(overrides)
@@ -108,6 +117,7 @@ def draft(name: str, model: Path, data: Path | None, overrides: Sequence[str] = 
 
 def _wanted(task: FinetuneTask) -> str:
     known = {"tagging": "tagged words", "span": "questions about texts", "classify": "labelled texts"}
+    known |= {"embedding": "pairs of texts that belong together"}
     known |= {} if task.layout.words else {"choice": "questions with choices"}
     return known.get(task.kind, f"{task.name}'s files")
 
@@ -115,7 +125,7 @@ def _wanted(task: FinetuneTask) -> str:
 def _objective(overrides: Sequence[str]) -> dict[str, Any]:
     """What the user says of the columns."""
     values: dict[str, Any] = {"train": {"objective": {}}}
-    names = tuple(f"train.objective.{name}=" for name in (*_COLUMNS, *_OF_CHOICES))
+    names = tuple(f"train.objective.{name}=" for name in (*_COLUMNS, *_OF_CHOICES, *_OF_PAIRS))
     some = [each for each in overrides if each.startswith(names) and not each.endswith("=")]
     apply_overrides(values, some, Recipe)
     given = values["train"]["objective"]
@@ -144,6 +154,11 @@ def _task_keys(task: FinetuneTask, data: Path, given: Mapping[str, Any]) -> dict
     if task.kind == "span":
         found = find_files(data, SpanConfig().files, "--data")
         return {"kind": Key("span", describe_questions(found.train, found.heldout))}
+    if task.kind == "embedding":
+        pairs = EmbeddingConfig.model_validate({name: given[name] for name in _OF_PAIRS if name in given}).files
+        found = find_files(data, pairs, "--data")
+        columns = guess_columns([*found.train, *found.heldout], pairs)
+        return {"kind": Key("embedding"), "temperature": Key(0.05, TEMPERATURE), **columns}
     if task.kind == "choice":
         try:
             own = ChoiceConfig.model_validate(given).files
@@ -162,7 +177,7 @@ def _task_keys(task: FinetuneTask, data: Path, given: Mapping[str, Any]) -> dict
 def _heldout_share(task: FinetuneTask, data: Path) -> dict[str, Key]:
     """The key of the share of the training file that is held out, if there is no file for that."""
     tagging, span, choice = TaggingConfig(tags=("any",)).files, SpanConfig().files, ChoiceConfig().files
-    known = {"tagging": tagging, "span": span, "choice": choice}
+    known = {"tagging": tagging, "span": span, "choice": choice, "embedding": EmbeddingConfig().files}
     own = known.get(task.kind, ClassificationConfig(labels=("any",)).files)
     if find_files(glue_folder(data), own, "--data").heldout:
         return {}

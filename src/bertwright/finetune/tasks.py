@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -11,7 +12,7 @@ from bertwright.core.validation_messages import nearest
 from bertwright.examples.labelled.config import GLUE
 from bertwright.tasks.choice.layout import CAUSES, Layout
 
-Kind = Literal["glue", "tagging", "span", "choice", "classify", "hulu"]
+Kind = Literal["glue", "tagging", "span", "choice", "classify", "hulu", "embedding"]
 
 
 class Key(NamedTuple):
@@ -53,6 +54,7 @@ TASKS: Mapping[str, FinetuneTask] = {
         FinetuneTask("copa", "choice", _ACCURACY, layout=Layout(("premise", "question"), words=CAUSES)),
         FinetuneTask("choice", "choice", _ACCURACY),
         FinetuneTask("classify", "classify", _ACCURACY),
+        FinetuneTask("embed", "embedding", ("recall_at_1", "recall_at_10", "mrr")),
         # HuLU (github.com/nytud). The keys of HuCOLA's files differ from those that its README describes.
         FinetuneTask(
             "hucola",
@@ -109,6 +111,17 @@ _OF_COPA = {
     "learning_rate": Key(1e-5, _JIANT),
     "epochs": Key(10, _JIANT),
 }
+_MINILM = "the card of all-MiniLM-L6-v2"
+_OF_PAIRS = {
+    "length": Key(128, f"{_MINILM} (tokens)"),
+    "batch": Key(256, f"the more pairs are compared, the better; {_MINILM} has 1,024"),
+    "micro_batch": Key(32, "bounds the memory, and changes nothing else (Gao et al. 2021, GradCache)"),
+    "learning_rate": Key(2e-5, _MINILM),
+    "warmup": Key(0.1, "sentence-transformers' examples: a tenth of the steps"),
+    "epochs": Key(1, "sentence-transformers' examples of MultipleNegativesRankingLoss"),
+}
+TEMPERATURE = "Gao, Yao and Chen 2021 (SimCSE); the scale of 20 of sentence-transformers"
+"""Where the temperature of pairs is from."""
 STRIDE, MAX_QUERY = 128, 64
 """Tokens that windows of a text share, and tokens of a question: those of run_qa and run_squad.py."""
 _OF_HULU = {
@@ -119,7 +132,12 @@ _OF_HULU = {
     "epochs": Key(6, _HULU),
 }
 _FEW_TEXTS = {"epochs": Key(5, f"{_RUN_GLUE} for this task")}
-_OF_KIND: Mapping[Kind, Mapping[str, Key]] = {"hulu": _OF_HULU, "span": _OF_SQUAD, "choice": _OF_CHOICE}
+_OF_KIND: Mapping[Kind, Mapping[str, Key]] = {
+    "hulu": _OF_HULU,
+    "span": _OF_SQUAD,
+    "choice": _OF_CHOICE,
+    "embedding": _OF_PAIRS,
+}
 _OF_TASK: Mapping[str, Mapping[str, Key]] = {
     "mrpc": _FEW_TEXTS,
     "wnli": _FEW_TEXTS,
@@ -138,6 +156,8 @@ _SMALL_RATES = Key(
 )
 _BATCHES = Key(("16", "32"), f"{_DEVLIN} §A.3")
 _EPOCHS = Key(("3", "4", "5"), f"{_DEVLIN} §A.3 tries 2 to 4, {_RUN_GLUE} has 3, or 5 for small data")
+_PAIR_BATCHES = Key(("256", "1024"), f"{_MINILM} has 1,024")
+_PAIR_EPOCHS = Key(("1", "3"), "one pass over many pairs, more over few")
 _SPAN_EPOCHS = Key(("2", "3"), f"{_DEVLIN} §4.2 and 4.3")
 OPTIMIZER = {
     "kind": Key("adamw", f"{_DEVLIN} §A.2"),
@@ -159,8 +179,9 @@ def phase_of(task: FinetuneTask, hidden_size: int, positions: int) -> dict[str, 
     """The keys of the phase for a network with this hidden size, and `positions` as the maximum length (tokens)."""
     keys = {**_USUAL, **_OF_KIND.get(task.kind, {}), **_OF_TASK.get(task.name, {})}
     if hidden_size <= SMALL:
-        # No small network needs fewer epochs than a large one.
-        keys |= {name: key for name, key in _SMALL.items() if name != "epochs" or key.value > keys["epochs"].value}
+        # No small network needs fewer epochs than a large one; pairs are often many, and one pass over them enough.
+        enough = math.inf if task.kind == "embedding" else keys["epochs"].value
+        keys |= {name: key for name, key in _SMALL.items() if name != "epochs" or key.value > enough}
     if keys["length"].value > positions:
         keys["length"] = Key(positions, "the model has no more positions (tokens)")
     return keys
@@ -179,4 +200,6 @@ def windows_of(length: int) -> dict[str, Key]:
 def usual_grid(task: FinetuneTask, hidden_size: int) -> dict[str, Key]:
     """The values of the phase's keys among which papers choose for a network with this hidden size."""
     rates = _SMALL_RATES if hidden_size <= SMALL else _RATES
+    if task.kind == "embedding":
+        return {"learning_rate": rates, "batch": _PAIR_BATCHES, "epochs": _PAIR_EPOCHS}
     return {"learning_rate": rates, "batch": _BATCHES, "epochs": _SPAN_EPOCHS if task.kind == "span" else _EPOCHS}

@@ -13,7 +13,8 @@ W1 weights up to attention and W2 after it (`layer_products`):
             + 2·B·(H² + C·H)                        pooler (or transform) and classifier of B sequences, with a
                                                     next-sentence head (C = 2) or a classifier of C classes
 
-The last layer is counted as every kernel computes it (docs/decisions/0028): N = P, plus B with such a head. The kernel
+The last layer is counted as every kernel computes it (docs/decisions/0028): N = P, plus B with such a head; N = T for
+vectors, the means of all states. The kernel
 for CPUs takes the queries of these tokens alone, too, which saves up to 3 % of a small network's step. The rule of
 thumb 6·parameters·T counts the last layer in full, includes the embeddings, and ignores attention. The backward pass
 takes two products for each product of the forward pass, so a step costs three times as much as a forward pass.
@@ -41,7 +42,8 @@ def forward_flops(network: NetworkConfig, lengths: NDArray[np.integer[Any]], pre
     classes = network.sequence_logits
     predictions = predictions if network.predicts_tokens else 0
     sequences = len(lengths) if classes else 0
-    linear = tokens * (layers * before + (layers - 1) * after) + (predictions + sequences) * after
+    read = tokens if network.gives_vectors else predictions + sequences
+    linear = tokens * (layers * before + (layers - 1) * after) + read * after
     pairs = 0
     for window in network.windows:
         pairs += _pairs(lengths_B, window)

@@ -6,7 +6,7 @@ from typing import Any
 from tests.rows import each_row
 from tests.unit.contradictions.test_sections import PHASE, keys
 
-from bertwright.contradictions.sections import idle_corpus, unused_with_own_files
+from bertwright.contradictions.sections import idle_corpus, unsupported_by_comparing, unused_with_own_files
 from bertwright.core.artifact import MANIFEST
 from bertwright.corpus.config import CorpusConfig
 from bertwright.evaluate.config import EvaluateConfig
@@ -101,3 +101,13 @@ def test_a_corpus_is_for_a_vocabulary_that_is_not_given() -> None:
     assert keys(idle_corpus(corpus, VocabConfig())) == keys(idle_corpus(None, given)) == []
     assert keys(idle_corpus(corpus, given)) == ["corpus"]
     assert keys(idle_corpus(None, VocabConfig())) == ["vocab.file"]
+
+
+def test_a_loss_over_a_batch_is_refused_where_it_cannot_be() -> None:
+    def refused(phase: dict[str, Any] | None = None, **more: Any) -> list[str]:
+        values = {"phases": [{**PHASE, "data": "pairs", **(phase or {})}], "objective": {"kind": "embedding"}, **more}
+        return keys(list(unsupported_by_comparing(TrainConfig.model_validate(values))))
+
+    assert refused() == refused(engine="zero") == refused(engine="fsdp") == []
+    assert refused(engine="deepspeed") == ["train.engine"]
+    assert refused({"batch": 1}) == ["train.phases.0.batch"]

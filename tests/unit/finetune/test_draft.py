@@ -61,6 +61,7 @@ OFFICIAL = {
         for n in (0, 1)
     ],
     "choice": [{"article": "A dog.", "question": "Who?", "options": ["A man", "A dog", "No"], "answer": "B"}],
+    "embed": [{"anchor": f"Who is {n}?", "positive": f"{n} is a dog.", "group": n} for n in "abcdefghijkl"],
     "classify": "review,sentiment,stars\nA good film.,up,5\nA bad film.,down,1\n",
     "hucola": [{"id": "0", "Sent": "Szép.", "label": "1"}, {"id": "1", "Sent": "Szépet.", "label": "0"}],
     "hurte": [{"id": n, "premise": "Szép.", "hypothesis": "Kék.", "label": n} for n in "01"],
@@ -139,11 +140,26 @@ def test_the_usual_grid_depends_on_the_size_of_the_model(model: Path, tmp_path: 
         ("swag", 768, (2e-5, 3, 16, 128, 0.1)),
         ("copa", 768, (1e-5, 10, 4, 256, 0.1)),
         ("hucopa", 768, (2e-5, 6, 8, 256, 0.0)),
+        ("embed", 768, (2e-5, 1, 256, 128, 0.1)),
+        ("embed", 128, (1e-4, 1, 256, 128, 0.1)),
     ],
 )
 def test_defaults_depend_on_task_and_size(name: str, hidden: int, wanted: tuple[float, ...]) -> None:
     keys = phase_of(find_task(name), hidden, 512)
     assert tuple(keys[key].value for key in ("learning_rate", "epochs", "batch", "length", "warmup")) == wanted
+
+
+def test_few_pairs_are_compared_in_small_batches(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text(
+        "".join(json.dumps({"q": f"Who is {n}?", "a": f"{n} is a dog."}) + "\n" for n in range(700))
+    )
+    columns = ["train.objective.anchor=q", "train.objective.positive=a"]
+    drafted = draft("embed", model, tmp_path / "train.jsonl", columns)
+    (phase,) = drafted.values["train"]["phases"]
+    assert (phase["batch"], phase["micro_batch"]) == (32, 32) and "700 pairs are few" in drafted.text
+    assert drafted.values["train"]["objective"]["anchor"] == "q"
+    with pytest.raises(DataError, match="none of which is known to be that of the anchor"):
+        draft("embed", model, tmp_path / "train.jsonl")
 
 
 def test_files_of_questions_may_have_different_columns(model: Path, tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,7 +51,7 @@ class Layout:
     group: str = ""
 
 
-def find_layout(file: Path, names: Sequence[str], wanted: Layout) -> Layout:
+def _find_layout(file: Path, names: Sequence[str], wanted: Layout) -> Layout:
     """The columns of a file that has these `names`; raises `DataError`, naming them, if it lacks one."""
     for name in (wanted.anchor, wanted.positive, *wanted.negatives, wanted.group):
         if name and name not in names:
@@ -76,13 +75,17 @@ def find_layout(file: Path, names: Sequence[str], wanted: Layout) -> Layout:
     return Layout(anchor, positive, negatives, wanted.group or find(_GROUPS))
 
 
+def read_layout(file: Path, wanted: Layout) -> Layout:
+    """The columns of a file; raises `DataError` if it is empty, or lacks one."""
+    for _, record in records(file):
+        return _find_layout(file, [str(name) for name in record], wanted)
+    raise DataError(f"{file} is empty. Give a file with two texts that belong together in each record.")
+
+
 def read_pairs(file: Path, wanted: Layout, problems: Problems) -> Iterator[Pair]:
     """Yield the pairs of a file in order; bad ones are counted in `problems`. Raises `DataError` if it lacks a column
     or is empty."""
-    first = [record for _, record in islice(records(file), 1)]
-    if not first:
-        raise DataError(f"{file} is empty. Give a file with two texts that belong together in each record.")
-    layout = find_layout(file, [str(name) for name in first[0]], wanted)
+    layout = read_layout(file, wanted)
     for place, record in records(file):
         anchor, positive = (_text(record.get(name)) for name in (layout.anchor, layout.positive))
         negatives = [text for name in layout.negatives for text in _texts(record.get(name))]

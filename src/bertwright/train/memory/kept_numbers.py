@@ -83,6 +83,8 @@ def pass_numbers(
         layer += size * (network.intermediate_size + 2 * hidden) * read.tokens
         inputs = (0.5 if kernels.half_stream else 1.0) * layers * hidden * read.tokens
         return embedded + inputs + max(layer, logits)
+    if network.gives_vectors:  # of which all states are read, and only their means are kept
+        return embedded + layers * layer + hidden * read.tokens
     shown = predictions + read.sequences * bool(network.sequence_logits)
     unread = max(0.0, read.tokens - shown)
     kept = layers * layer - size * unread * _read_numbers(network)
