@@ -6,6 +6,7 @@
 # make ort-env   an environment beside it that trains by ONNX Runtime (.venv-ort)       make test-ort  what it can show
 # make test-deepspeed  the engine that needs DeepSpeed, in an environment over .venv (.venv-deepspeed)
 # make test-transformers4  exported models in transformers 4.57, in another such environment (.venv-transformers4)
+# make test-tensorflow  TensorFlow's checkpoints as TensorFlow writes them, in another (.venv-tensorflow)
 # make package   an archive for machines without the internet, in dist/
 # Set-up happens by itself in .venv and is done again only when pyproject.toml or constraints.txt change.
 
@@ -34,7 +35,10 @@ DEEPSPEED_PACKAGES := $(DEEPSPEED)/.packages
 TRANSFORMERS4 := .venv-transformers4
 TRANSFORMERS4_PACKAGES := $(TRANSFORMERS4)/.packages
 
-.PHONY: setup programs demo test test-fast test-all test-gpu ort-env test-ort test-deepspeed test-transformers4 check format package
+TENSORFLOW := .venv-tensorflow
+TENSORFLOW_PACKAGES := $(TENSORFLOW)/.packages
+
+.PHONY: setup programs demo test test-fast test-all test-gpu ort-env test-ort test-deepspeed test-transformers4 test-tensorflow check format package
 
 setup: programs
 
@@ -85,6 +89,7 @@ test-all: programs
 	if command -v $(ORT_PYTHON) > /dev/null; then $(MAKE) test-ort; else echo "test-ort is skipped: it needs $(ORT_PYTHON)"; fi
 	if $(MAKE) $(DEEPSPEED_PACKAGES); then $(MAKE) test-deepspeed; else echo "test-deepspeed is skipped: DeepSpeed cannot be installed here, as said above"; fi
 	$(MAKE) test-transformers4
+	$(MAKE) test-tensorflow
 
 # llama.cpp's converter to GGUF is in no wheel, but with the sources in this package: 77 MB, of which 2 are kept.
 $(LLAMA_CPP): constraints.txt | $(PACKAGE)
@@ -138,6 +143,19 @@ $(TRANSFORMERS4_PACKAGES): tools/transformers4/requirements.txt $(TOOLS)
 test-transformers4: $(TRANSFORMERS4_PACKAGES)
 	$(TRANSFORMERS4)/bin/python -c 'import transformers; assert transformers.__version__.startswith("4."), transformers'
 	$(TRANSFORMERS4)/bin/python -m pytest -W default tests/unit/export/test_export.py tests/unit/export/test_families.py tests/unit/export/test_hugging_face.py tests/unit/export/test_verify.py
+
+# Without requirements, which are in $(VENV) in other versions or are not needed. 274 MB, of which a quarter, headers for
+# programs in C++, is removed again.
+$(TENSORFLOW_PACKAGES): tools/tensorflow/requirements.txt $(TOOLS)
+	$(BIN)/python -m venv --clear --without-pip $(TENSORFLOW)
+	sites='import sysconfig; print(sysconfig.get_path("purelib"))'; \
+	echo "import site; site.addsitedir('$$($(BIN)/python -c "$$sites")')" > "$$($(TENSORFLOW)/bin/python -c "$$sites")/usual.pth"
+	$(TENSORFLOW)/bin/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps --requirement $<
+	rm -r "$$($(TENSORFLOW)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')"/tensorflow/include
+	touch $@
+
+test-tensorflow: $(TENSORFLOW_PACKAGES)
+	$(BIN)/python -m pytest tests/unit/model/test_tensorflow_programs.py
 
 # Without set-up and network, for a machine that is lent: by $(VENV) if it is there, else by PYTHON, which needs torch
 # for CUDA, numpy, pydantic, safetensors and pytest.

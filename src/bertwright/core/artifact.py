@@ -25,12 +25,6 @@ from bertwright.core.manifest import MANIFEST as MANIFEST
 from bertwright.core.manifest import changes, read_manifest, remedy
 from bertwright.core.staging import archive_path, drafts, open_draft, publish, remove_scratch, seconds_before
 
-CONVERT = (
-    "Neither bertwright nor transformers 5 reads TensorFlow: convert it once with transformers 4 "
-    '(docs/how-to/translate.md, "TensorFlow checkpoints"), and give the folder that this makes.'
-)
-"""What to do with a TensorFlow checkpoint."""
-
 _verified: set[tuple[Path, str]] = set()
 
 
@@ -113,7 +107,10 @@ def open_artifact(path: Path, stage: str | None = None) -> Artifact:
     """The artifact in folder `path`; `ArtifactError` unless its manifest is valid and all files have their sizes."""
     if not (path / MANIFEST).is_file():
         if is_tensorflow_checkpoint(path):
-            raise ArtifactError(f"{path} is a TensorFlow checkpoint. {CONVERT}")
+            raise ArtifactError(
+                f"{path} is a TensorFlow checkpoint, and no artifact of a stage. A training starts from it "
+                "(train.init_from)."
+            )
         raise ArtifactError(
             f"{path} is not a finished artifact: it has no {MANIFEST}. Run the stage that makes it first."
         )

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from bertwright.core.artifact import CONVERT, MANIFEST, Artifact, is_tensorflow_checkpoint, open_artifact
+from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import sha256, sha256_of
 from bertwright.model.config import GOOGLE_CONFIG, NetworkConfig, read_network_config, read_stock_config, stock_network
@@ -310,8 +310,6 @@ def _with_rows(network: NetworkConfig, weights: Weights) -> NetworkConfig:
 
 def _no_network(path: Path, missing: list[str]) -> str:
     weights, folder = find_weights(path), folder_of(path)
-    if weights is None and is_tensorflow_checkpoint(path):
-        return f"{path} is a TensorFlow checkpoint. {CONVERT}"
     if weights is None and not path.is_dir():
         download = "" if path.exists() else ". Nothing is downloaded: save a model of Hugging Face with save_pretrained"
         what = "no file of weights that can be read" if path.exists() else "not a folder"
@@ -325,7 +323,7 @@ def _no_network(path: Path, missing: list[str]) -> str:
         )
     if weights is not None:
         return f"{path} has no {' and no '.join(missing)}; {_GIVE}"
-    others = next((each.name for end in ("h5", "msgpack", "index", "ot") for each in path.glob(f"*.{end}")), "")
+    others = next((each.name for end in ("h5", "msgpack", "ot") for each in path.glob(f"*.{end}")), "")
     if others:
         text = f"{path} has its weights in {others}, which is never read; load the folder with transformers and save"
         return f"{text} it with save_pretrained, which writes {WEIGHTS}"

@@ -5,11 +5,10 @@ What only the user can decide becomes a question; contradictions between the num
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from bertwright.core.artifact import CONVERT, is_tensorflow_checkpoint
+from bertwright.core.artifact import is_tensorflow_checkpoint
 from bertwright.translate.command import ASSUMED, PHASE, Command, Key
 from bertwright.translate.draft import OPEN_SOURCE, Draft
 from bertwright.translate.launchers import SRUN, Launch
@@ -19,7 +18,6 @@ NOT_SET = "not set by the commands"
 # NVIDIA's published phases (configurations.yml): length to batch, learning rate, share of warm-up and steps.
 PUBLISHED = {128: (65536, 6e-3, 0.2843, 7038), 512: (32768, 4e-3, 0.128, 1563)}
 
-_TENSORFLOW_NAME = re.compile(r"\.ckpt(-\d+)?(\.index|\.meta)?$|/tf[12]_ckpt\b")
 DROPPED = {
     ASSUMED: "the vocabulary is that of the commands that make the data",
     "vocab.file": "the commands train the vocabulary",
@@ -152,14 +150,13 @@ def questions(draft: Draft, trained: list[Command], launch: Launch) -> Iterator[
             "the run that trained phase 1, or translate both commands together (--script) into two phases of one "
             "run."
         )
-    if (start := draft.value("train.init_from")) and is_tensorflow_checkpoint(Path(start)):
-        yield f"train.init_from = {start} is a TensorFlow checkpoint. {CONVERT}"
-    elif start and _TENSORFLOW_NAME.search(start):
-        yield f"train.init_from = {start} is named like a TensorFlow checkpoint. {CONVERT}"
-    elif start and not Path(start).is_dir():
+    start = draft.value("train.init_from")
+    # A TensorFlow checkpoint is given by what the names of its files begin with.
+    if start and not Path(start).exists() and not is_tensorflow_checkpoint(Path(start)):
         yield (
-            f"train.init_from = {start} is not a folder on this machine. Give the train folder of a run, a "
-            "checkpoint of one, or a folder of Hugging Face; pickles (.pt, .bin) are not read."
+            f"train.init_from = {start} is not on this machine. Give the train folder of a run, a checkpoint of one, "
+            "a folder of Hugging Face, a file of torch.save (.pt, .bin) or a TensorFlow checkpoint, with the "
+            "configuration and the vocabulary beside it."
         )
     language = draft.keys.get("corpus.language")
     if language is not None and language.why == NOT_SET:

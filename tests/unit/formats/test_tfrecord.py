@@ -10,6 +10,7 @@ from tests.rows import each_row
 from tests.unit.formats.references import rows_of
 from tests.unit.formats.samples import VOCABULARY, same, sample
 
+from bertwright.core.checksums import masked_crc
 from bertwright.core.errors import DataError
 from bertwright.examples.instances import concatenate
 from bertwright.formats.errors import ShardError
@@ -19,7 +20,6 @@ from bertwright.formats.tfrecord.records import (
     decode_varints,
     encode_varints,
     frame,
-    masked_crc,
     parse,
     read_records,
     unparse,

@@ -77,7 +77,10 @@ def test_folders_without_a_teacher_are_refused_with_a_remedy(tmp_path: Path) -> 
     for name in ("model.ckpt-1.index", "model.ckpt-1.data-00000-of-00001"):
         (tmp_path / "tf").mkdir(exist_ok=True)
         (tmp_path / "tf" / name).touch()
-    assert f"{tmp_path / 'tf'} is a TensorFlow checkpoint. Neither bertwright" in refusal(tmp_path / "tf")
+    lacks = "has no config.json and no vocab.txt or tokenizer.json"
+    assert f"{tmp_path / 'tf'} {lacks}; {give}" in refusal(tmp_path / "tf")
+    alone = refusal(tmp_path / "tf" / "model.ckpt-1")
+    assert "has weights, but there is no config.json and no vocab.txt or tokenizer.json beside it" in alone
     assert f"{tmp_path / 'gone'} is not a folder; {give}" in refusal(tmp_path / "gone")
     folder = write_stock(tmp_path / "stock", network(bert(2), 1))
     (folder / "vocab.txt").rename(tmp_path / "vocab.txt")

@@ -449,24 +449,28 @@ def test_a_run_to_start_from_sets_the_network_too(tmp_path: Path) -> None:
 
 
 @each_row(
-    ("start", "says"),
+    ("start", "asks"),
     [
-        ("here/model.ckpt-28252", "is a TensorFlow checkpoint"),
-        ("here", "is a TensorFlow checkpoint"),
-        ("gone/bert_model.ckpt", "is named like a TensorFlow checkpoint"),
-        ("gone/tf1_ckpt", "is named like a TensorFlow checkpoint"),
+        ("here/model.ckpt-28252", False),
+        ("here/model.ckpt-28252.index", False),
+        ("here", False),
+        ("gone/bert_model.ckpt", True),
+        ("gone/tf1_ckpt", True),
     ],
 )
-def test_a_tensorflow_checkpoint_is_a_question_with_its_way(
-    start: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_tensorflow_checkpoint_is_a_start_if_it_is_there(
+    start: str, asks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here").mkdir()
     for name in ("index", "data-00000-of-00001", "meta"):
         (tmp_path / "here" / f"model.ckpt-28252.{name}").touch()
     google = "python run_pretraining.py --input_file=tf/* --output_dir=o --bert_config_file=c.json"
-    (question,) = translated(f"{google} --init_checkpoint={start}").open
-    assert question.startswith(f"train.init_from = {start} {says}. Neither bertwright nor transformers 5 reads")
+    made = translated(f"{google} --init_checkpoint={start}")
+    assert made.sections["train.init_from"].value == start
+    assert [question.partition(". ")[0] for question in made.open] == (
+        [f"train.init_from = {start} is not on this machine"] if asks else []
+    )
 
 
 def test_a_variable_that_is_not_set_is_a_question_with_its_key() -> None:

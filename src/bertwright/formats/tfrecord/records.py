@@ -22,7 +22,9 @@ from typing import BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.formats.errors import ShardError, package, reading
+from bertwright.core.checksums import masked_crc
+from bertwright.core.protocol_buffers import BYTES, fields, fields_of
+from bertwright.formats.errors import ShardError, reading
 
 LARGEST_RECORD = 4 * 2**20
 """Maximum number of bytes of a record; a record of 32,768 tokens has less than 1 MiB."""
@@ -75,12 +77,6 @@ def frame(record: bytes) -> bytes:
     return b"".join([length, _CHECKSUM.pack(masked_crc(length)), record, _CHECKSUM.pack(masked_crc(record))])
 
 
-def masked_crc(data: bytes) -> int:
-    """Return TensorFlow's masked CRC-32C of `data` (tensorflow/core/lib/hash/crc32c.h)."""
-    crc: int = package("google_crc32c").value(data)
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-
-
 def open_records(file: Path) -> BinaryIO:
     """Open the file for reading, decompressed if it is gzip."""
     with open(file, "rb") as handle:
@@ -88,7 +84,6 @@ def open_records(file: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(file, "rb")) if compressed else open(file, "rb")
 
 
-_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _FLOATS, _INTEGERS = 2, 3
 _LONGEST = 10
 _SEVEN = np.uint64(7)
@@ -101,16 +96,13 @@ def parse(record: bytes) -> tuple[dict[str, bytes], dict[str, bytes]]:
     """
     integers: dict[str, bytes] = {}
     floats: dict[str, bytes] = {}
-    try:
-        for features in _fields_of(record, 1):
-            for entry in _fields_of(features, 1):
-                parts = dict(_fields(entry))
-                for kind, message in _fields(parts.get(2, b"")):
-                    lists = integers if kind == _INTEGERS else floats
-                    if kind in (_INTEGERS, _FLOATS):
-                        lists[parts.get(1, b"").decode()] = b"".join(_fields_of(message, 1))
-    except IndexError:
-        raise ValueError("a field is truncated") from None
+    for features in fields_of(record, 1):
+        for entry in fields_of(features, 1):
+            parts = dict(fields(entry))
+            for kind, message in fields(parts.get(2, b"")):
+                lists = integers if kind == _INTEGERS else floats
+                if kind in (_INTEGERS, _FLOATS):
+                    lists[parts.get(1, b"").decode()] = b"".join(fields_of(message, 1))
     return integers, floats
 
 
@@ -161,48 +153,8 @@ def encode_varints(values: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArra
     return data, sizes
 
 
-def _fields_of(data: bytes, number: int) -> list[bytes]:
-    return [content for field, content in _fields(data) if field == number]
-
-
-def _fields(data: bytes) -> list[tuple[int, bytes]]:
-    """Return number and content (a varint as its bytes) of each field. Raises `IndexError` if the last is cut off."""
-    fields, at = [], 0
-    while at < len(data):
-        tag, at = _varint(data, at)
-        wire = tag & 7
-        if wire == _BYTES:
-            size, at = _varint(data, at)
-        elif wire == _VARINT:
-            size = _varint(data, at)[1] - at
-        elif wire in (_FIXED32, _FIXED64):
-            size = 4 if wire == _FIXED32 else 8
-        else:
-            raise ValueError(f"wire type {wire} is unknown")
-        end = at + size
-        if end > len(data):
-            raise IndexError
-        fields.append((tag >> 3, data[at:end]))
-        at = end
-    return fields
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the integer at byte `at`, and the index after its last byte."""
-    byte = data[at]
-    if byte < 0x80:
-        return byte, at + 1
-    value, shift = byte & 0x7F, 7
-    while byte >= 0x80 and shift < 70:
-        at += 1
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        shift += 7
-    return value, at + 1
-
-
 def _message(number: int, content: bytes) -> bytes:
-    return bytes([number << 3 | _BYTES]) + _varint_bytes(len(content)) + content
+    return bytes([number << 3 | BYTES]) + _varint_bytes(len(content)) + content
 
 
 def _varint_bytes(value: int) -> bytes:

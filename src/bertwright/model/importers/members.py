@@ -7,9 +7,10 @@ from pathlib import Path
 from bertwright.core.errors import ArtifactError
 from bertwright.model.importers.pickled import PickledWeights
 from bertwright.model.importers.safetensors_files import SafetensorsWeights
+from bertwright.model.importers.tensorflow import TensorFlowWeights
 from bertwright.model.importers.weights import Weights
 
-SOURCES: tuple[type[Weights], ...] = (SafetensorsWeights, PickledWeights)
+SOURCES: tuple[type[Weights], ...] = (SafetensorsWeights, PickledWeights, TensorFlowWeights)
 """In the order in which a folder is searched."""
 
 
