@@ -26,6 +26,9 @@ from tests.server import serving
 from tests.unit.bench.test_bench_verb import OURS, PEER
 from tests.unit.cluster import cluster
 from tests.unit.finetune.test_draft import data_of
+from tests.unit.init.test_continued import ENGLISH, HUNGARIAN, words_of
+from tests.unit.init.test_continued import network as write_network
+from tests.unit.init.test_continued import text as text_of
 from torch.distributed.run import parse_args
 
 from bertwright import Recipe
@@ -190,6 +193,13 @@ def test_every_command_works(
             pytest.fail(f"{document}: tell {Path(__file__).name} how to try out: {line}")
 
 
+def texts_to_learn() -> None:
+    """The texts of the guide to a continued training."""
+    Path("texts").mkdir()
+    for name, sentences in (("texts/one.txt", ENGLISH), ("news.txt", ENGLISH[:2]), ("novels.txt", HUNGARIAN)):
+        Path(name).write_text(text_of(sentences), encoding="utf-8")
+
+
 def options_of_dask(what: str) -> set[str]:
     cli = pytest.importorskip(f"distributed.cli.dask_{what}", reason="Dask is not installed")
     return {option for parameter in cli.main.params for option in (*parameter.opts, *parameter.secondary_opts)}
@@ -201,11 +211,24 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
     if rest and rest[0] == "continue.toml":
         (recipe,) = (block for _, block in every("toml") if 'init_from = "published"' in block)
         piece = completed(tomllib.loads(recipe))
-        Path("texts").mkdir()
-        Path("texts", "one.txt").write_text("The old mill is by the river.\n", encoding="utf-8")
+        texts_to_learn()
         Path("continue.toml").write_text(tomli_w.dumps(piece), encoding="utf-8")
         until = ["--until", "corpus"] if verb == "run" else []
         yield [verb, *rest[:1], "corpus.filter.enabled=false", "corpus.workers=1", *until, *rest[1:]]
+    elif verb == "init" and "--from" in rest:  # tests/pipeline/test_continued.py trains such recipes
+        start = Path(rest[rest.index("--from") + 1])
+        if start.parts[0] == "runs":
+            provide(start, request)
+        else:
+            write_network(start, words_of(ENGLISH))
+        texts_to_learn()
+        yield arguments
+    elif rest and rest[0] == "novels.toml":
+        provide(Path("runs/hu"), request)
+        texts_to_learn()
+        line = next(line for _, line in commands() if "novels.toml" in line and "--from" in line)
+        yield [*shlex.split(line)[1:]]
+        yield arguments
     elif rest and rest[0] == "distil.toml":
         (recipe,) = (block for _, block in every("toml") if "distillation" in block)
         Path("distil.toml").write_text(tomli_w.dumps(completed(tomllib.loads(recipe))), encoding="utf-8")
