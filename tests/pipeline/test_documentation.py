@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import tomli_w
 import torch
+from safetensors.torch import load_file
 from tests.pipeline.command import RECIPES, ROOT
 from tests.pipeline.conftest import Call
 from tests.reference.teachers import SPECIALS, write_stock
@@ -261,6 +262,13 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         if rest[-1].startswith("gguf") and sources() is None:
             pytest.skip("llama.cpp's converter is not here: make setup")
         yield arguments
+    elif verb == "import":  # tests/unit/export/test_imported.py and tests/pipeline/test_import.py read what it writes
+        foreign_network(Path(rest[0]))
+        for word in rest:
+            if word.startswith("runs/"):
+                provide(Path(word), request)
+        Path("hu.txt").write_text("Az út a hegyre vezet.\nRégi ház áll ott, word7.\n", encoding="utf-8")
+        yield arguments
     elif verb == "certify":  # in one runtime; tests/unit/export tests each
         provide(Path(rest[0]), request)
         Path("lines.txt").write_text("Az út a hegyre vezet.\nRégi ház áll ott.\n", encoding="utf-8")
@@ -366,6 +374,30 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         yield [verb, *with_sources(rest)]
     else:
         yield arguments
+
+
+def foreign_network(path: Path) -> None:
+    """A network as another program saves it: NVIDIA's in a .pt with configuration and vocabulary beside it, Google's
+    with its own configuration, else a folder of transformers."""
+    letters = "aábcdeéfghiíjklmnoóöőprstuúüűvyz"
+    entries = [*SPECIALS, *letters, *(f"##{letter}" for letter in letters), *(f"word{i}" for i in range(500))]
+    network = PreTrainingModel(BertModelConfig(size="tiny").resolve(len(entries)))
+    folder = write_stock(path.with_suffix("") if path.suffix else path, network, entries)
+    if path.suffix or "uncased" in path.name:
+        tensors = load_file(folder / "model.safetensors")
+        (folder / "model.safetensors").unlink()
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        del config["architectures"], config["model_type"]
+        (folder / "bert_config.json").write_text(json.dumps(config), encoding="utf-8")
+        (folder / "config.json").unlink()
+        torch.save(
+            {"model": tensors} if path.suffix else tensors, path if path.suffix else folder / "pytorch_model.bin"
+        )
+        if path.suffix:
+            for name in ("bert_config.json", "vocab.txt"):
+                (folder / name).rename(path.parent / name)
+    else:
+        (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}', encoding="utf-8")
 
 
 def without_corpus(words: list[str], finished: Path) -> list[str]:

@@ -52,6 +52,7 @@ _VERBS = {
     "check": "check:check",
     "init": "init:init",
     "plan": "plan:plan",
+    "import": "import_model:import_",
     "certify": "certify:certify",
     "convert": "convert:convert",
     "publish": "publish:publish",

@@ -46,7 +46,8 @@ def _check_published(folder: Path) -> dict[str, Any]:
     provenance = read_provenance(folder)
     read, unlisted = provenance.verify(), [str(folder / name) for name in provenance.unlisted_files()]
     files = {name: str(entry["sha256"]) for name, entry in provenance.files.items()}
-    chain = _chain(provenance.sources, provenance.stages, files)
+    weights = {f"weights {name}": digest for name, digest, _ in provenance.weights}
+    chain = {**weights, **_chain(provenance.sources, provenance.stages, files)}
     return {"verified_files": read, "chain": chain, **({"unlisted_files": unlisted} if unlisted else {})}
 
 

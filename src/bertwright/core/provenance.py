@@ -40,9 +40,17 @@ class _Source(BaseModel):
     sha256: Hash
 
 
+class _Weights(BaseModel):
+    model_config = ConfigDict(frozen=True, defer_build=True)
+    name: Word
+    sha256: Hash
+    licence: str
+
+
 class _Document(BaseModel):
     model_config = ConfigDict(frozen=True, defer_build=True)
     sources: list[_Source]
+    weights: list[_Weights] = []
     stages: dict[Word, _Stage]
     files: dict[Name, Entry]
 
@@ -58,6 +66,8 @@ class Provenance:
     """Of each stage before the export: version, fingerprint, changed settings and inputs."""
     files: Mapping[str, Mapping[str, Any]]
     """Size and SHA-256 of each file besides this one."""
+    weights: Sequence[tuple[str, str, str]] = ()
+    """Name, SHA-256 and licence ("": not stated) of the weights that it was imported from, or training started from."""
 
     def own_entry(self) -> dict[str, Any]:
         """Size and SHA-256 of this file itself."""
@@ -81,17 +91,24 @@ class Provenance:
         return sorted(name for name in hidden if name not in {*self.files, PROVENANCE})
 
 
-def write_provenance(folder: Path, stages: Iterable[Artifact], sources: Iterable[tuple[str, str]]) -> None:
+def write_provenance(
+    folder: Path,
+    stages: Iterable[Artifact],
+    sources: Iterable[tuple[str, str]],
+    weights: Iterable[tuple[str, str, str]] = (),
+) -> None:
     """Write `PROVENANCE` into a complete folder that was made from the artifacts `stages` of texts in `sources`, each a
-    name and a SHA-256."""
+    name and a SHA-256, and from `weights` of others, each a name, a SHA-256 and a licence."""
     keys = ("version", "fingerprint", "changed", "inputs")
     paths = sorted(path for path in folder.rglob("*") if path.is_file())
     files = {path.relative_to(folder).as_posix(): path for path in paths}
-    document = {
+    document: dict[str, Any] = {
         "sources": [{"name": name, "sha256": digest} for name, digest in sources],
         "stages": {each.manifest["stage"]: {key: each.manifest[key] for key in keys} for each in stages},
         "files": {name: {"size": path.stat().st_size, "sha256": sha256(path)} for name, path in files.items()},
     }
+    if others := [{"name": name, "sha256": digest, "licence": licence} for name, digest, licence in weights]:
+        document["weights"] = others
     write_json(folder / PROVENANCE, {**document, "sha256": sha256_of(document)})
 
 
@@ -118,7 +135,8 @@ def read_provenance(folder: Path) -> Provenance:
             f"{path} is damaged: {stage} was made from another {given} than the one that it lists. {RESTORE}"
         )
     sources = [(source["name"], source["sha256"]) for source in document["sources"]]
-    return Provenance(folder, sources, stages, document["files"])
+    weights = [(each["name"], each["sha256"], each["licence"]) for each in document.get("weights", ())]
+    return Provenance(folder, sources, stages, document["files"], weights)
 
 
 def broken_links(stages: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:

@@ -140,12 +140,15 @@ def _limits(origin: Origin, inputs: Inputs, section: TaskSection) -> Iterator[Co
 
 
 def _earlier_texts(init: Mapping[str, str] | None) -> Iterator[Element]:
-    """What is known of the texts of the network that training started from: only its name."""
+    """What is known of the network that training started from: its name and licence, and nothing of its texts."""
     if init is not None:
+        named = (" (", code(init["source"]), ")") if "source" in init else ""
+        licence = f" Its licence is {init['licence']}; it" if "licence" in init else " Its licence"
         yield p(
             "Training started from ",
             code(init["folder"]),
-            ", whose texts this card does not describe. Its licence, and theirs, must be respected too.",
+            named,
+            f", whose texts this card does not describe.{licence}, and theirs, must be respected too.",
         )
 
 

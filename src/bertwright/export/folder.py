@@ -3,17 +3,19 @@ and what programs that compute a vector of a text read besides."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from torch import Tensor
+
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import make_folder, write_atomic, write_json
-from bertwright.model.interop.peer import peer_of
+from bertwright.model.interop.peer import Peer, peer_of
 from bertwright.model.model import Model
 from bertwright.model.saved import write_safetensors
-from bertwright.vocab.entries import CLS, MASK, PAD, SEP, UNK
+from bertwright.vocab.entries import CLS, MASK, PAD, SEP, UNK, TextSettings
 from bertwright.vocab.load import read_vocabulary
 
 REFUSED = "Load this tokenizer with AutoTokenizer. BertTokenizer would ignore the normalization in tokenizer.json."
@@ -35,28 +37,44 @@ def write_hf_folder(
     """
     entries = read_vocabulary(vocab.file("vocab.txt"))
     peer = peer_of(model.config, len(entries))
-    # transformers defaults to 0 for the padding token, but the entry may have another id.
-    ids = {key: entries.index(SPECIAL_TOKENS[token]) for key, token in peer.special_ids.items()}
-    config = {**peer.config, **ids}
     theirs = peer.names.to_theirs(model.state_dict(), len(entries))
-    tensors = {name: tensor.detach().contiguous() for name, tensor in theirs.items()}
-    write_json(hf / "config.json", config)
-    write_safetensors(hf / "model.safetensors", tensors, {"format": "pt"})  # transformers 4 requires the format
-    for name in ("vocab.txt", "tokenizer.json"):
-        write_atomic(hf / name, vocab.file(name).read_bytes())
+    write_network(hf, stock_config(peer, entries), theirs)
+    files = {name: vocab.file(name).read_bytes() for name in ("vocab.txt", "tokenizer.json")}
     positions = model.config.max_position_embeddings
-    write_json(hf / "tokenizer_config.json", _tokenizer_config(vocab, positions, peer.segments))
-    write_json(hf / "special_tokens_map.json", SPECIAL_TOKENS)
+    settings = TextSettings(vocab.counts["lower_case"], vocab.counts["strip_accents"])
+    write_tokenizer(hf, files, tokenizer_config(settings, positions, peer.segments))
     if not model.config.labels:
-        _write_pooling(hf, model.config.hidden_size, positions, model.config.gives_vectors, prompts)
+        write_pooling(hf, model.config.hidden_size, positions, model.config.gives_vectors, prompts)
     return {
         "architecture": peer.architecture,
         "vocab_size": len(entries),
-        "parameters": sum(tensor.numel() for tensor in tensors.values()),
+        "parameters": sum(tensor.numel() for tensor in theirs.values()),
     }
 
 
-def _tokenizer_config(vocab: Artifact, positions: int, segments: bool) -> dict[str, Any]:
+def stock_config(peer: Peer, entries: Sequence[str]) -> dict[str, Any]:
+    """The content of config.json: the peer's network, and the ids that special tokens have among `entries`."""
+    # transformers defaults to 0 for the padding token, but the entry may have another id.
+    ids = {key: entries.index(SPECIAL_TOKENS[token]) for key, token in peer.special_ids.items()}
+    return {**peer.config, **ids}
+
+
+def write_network(hf: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+    """Write config.json and model.safetensors."""
+    contiguous = {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    write_json(hf / "config.json", config)
+    write_safetensors(hf / "model.safetensors", contiguous, {"format": "pt"})  # transformers 4 requires the format
+
+
+def write_tokenizer(hf: Path, files: Mapping[str, bytes], config: Mapping[str, Any]) -> None:
+    """Write the `files` of the vocabulary, by name, and what transformers needs beside them."""
+    for name, content in files.items():
+        write_atomic(hf / name, content)
+    write_json(hf / "tokenizer_config.json", config)
+    write_json(hf / "special_tokens_map.json", SPECIAL_TOKENS)
+
+
+def tokenizer_config(settings: TextSettings, positions: int, segments: bool) -> dict[str, Any]:
     """The tokenizer configuration, naming the class that uses tokenizer.json unchanged."""
     return {
         # BertTokenizer would build its own normalization and lose the corpus's NFC.
@@ -65,15 +83,17 @@ def _tokenizer_config(vocab: Artifact, positions: int, segments: bool) -> dict[s
         # A network without segments rejects token_type_ids.
         "model_input_names": ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"],
         # For programs that read only this file; tokenizer.json has the same settings.
-        "do_lower_case": vocab.counts["lower_case"],
-        "strip_accents": vocab.counts["strip_accents"],
+        "do_lower_case": settings.lower_case,
+        "strip_accents": settings.strip_accents,
         "tokenize_chinese_chars": REFUSED,  # of these classes, read by BertTokenizer of transformers 5
         "never_split": True,  # and by the slow ones, which expect a list
         **SPECIAL_TOKENS,
     }
 
 
-def _write_pooling(hf: Path, hidden: int, positions: int, unit: bool, prompts: Mapping[str, str]) -> None:
+def write_pooling(
+    hf: Path, hidden: int, positions: int, unit: bool = False, prompts: Mapping[str, str] = MappingProxyType({})
+) -> None:
     """Say that the vector of a text is the mean of its tokens' last hidden states, [CLS] and [SEP] included; if `unit`,
     divided by its length.
 

@@ -21,6 +21,8 @@ _LICENCES = (
 )
 LICENCES = frozenset(_LICENCES.split())
 """The hub's identifiers of licences, besides `other`, which needs a name and a link."""
+NO_DERIVATIVES = frozenset(name for name in LICENCES if "-nd-" in name)
+"""Licences that forbid to pass on what was made from a work."""
 METRICS = {
     "mlm_accuracy": "accuracy",
     "perplexity": "perplexity",

@@ -13,12 +13,10 @@ from pathlib import PurePath
 from typing import Any
 
 from bertwright.export.config import ExportConfig
-from bertwright.export.hub_terms import LICENCES, METRICS, language_codes
+from bertwright.export.hub_terms import LICENCES, METRICS, NAME, language_codes
 from bertwright.export.origin import Origin
+from bertwright.model.importers.origin import hub_name
 from bertwright.tasks.section import TaskSection
-
-_CACHED = re.compile(r"models--([\w.-]+?)(?:--([\w.-]+))?")
-"""The folder of a downloaded model in the cache of huggingface_hub."""
 
 
 def metadata(
@@ -42,6 +40,7 @@ def metadata(
         "tags": [tag, "bertwright"],
         "datasets": list(config.datasets),
         "base_model": config.base_model or base_model_of(init),
+        "base_model_license": (init or {}).get("licence", ""),
         "metrics": list(dict.fromkeys(each["type"] for each in measured)),
         "model-index": _results(config.name, section.pipeline, origin.heldout, measured),
     }
@@ -57,12 +56,13 @@ def front_matter(about: Mapping[str, Any]) -> list[str]:
 
 
 def base_model_of(init: Mapping[str, str] | None) -> str:
-    """The hub's name of the network that training started from, if its folder is in the cache of huggingface_hub;
-    else ""."""
-    for part in PurePath(init["folder"]).parts if init else ():
-        if found := _CACHED.fullmatch(part):
-            return "/".join(filter(None, found.groups()))
-    return ""
+    """The hub's name of the network that training started from: the one that it was imported under, or that of its
+    folder in the cache of huggingface_hub; "" if neither is known."""
+    if init is None:
+        return ""
+    # A name of one part is that of a folder, of which the hub may have another.
+    source = init.get("source", "")
+    return source if "/" in source and re.fullmatch(NAME, source) else hub_name(PurePath(init["folder"]))
 
 
 def _licence(config: ExportConfig) -> dict[str, str]:

@@ -65,6 +65,13 @@ def sources_of(source: Artifact) -> list[tuple[str, str]]:
     return [(Path(each["file"]).name, each["sha256"]) for each in (file for found in facts for file in found["files"])]
 
 
+def weights_of(train: Artifact) -> list[tuple[str, str, str]]:
+    """Name, SHA-256 and licence of the weights that a training started from, if it knew where they come from."""
+    init = train.counts.get("init") or {}
+    known = "source" in init
+    return [(init["source"], init.get("sha256", init["fingerprint"]), init.get("licence", ""))] if known else []
+
+
 def _sources(corpus: Artifact) -> list[Element]:
     lines = []
     for source in corpus.counts["sources"]:

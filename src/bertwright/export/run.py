@@ -23,7 +23,7 @@ from bertwright.export.certify.run import certify
 from bertwright.export.certify.shapes import CERTIFICATE
 from bertwright.export.config import VERSION, ExportConfig, Inputs, sections
 from bertwright.export.folder import write_hf_folder
-from bertwright.export.origin import origin_of, sources_of
+from bertwright.export.origin import origin_of, sources_of, weights_of
 from bertwright.export.runtimes.members import runtime_named
 from bertwright.export.runtimes.runtime import Published
 from bertwright.export.shapes import largest_difference
@@ -107,7 +107,8 @@ def _make(
     checked = Checked(counts, lines, certificate)
     model_card(hf / "README.md", config, origin_of(inputs.source, vocab, texts), inputs, checked)
     # Last, because it has the hash of every other file.
-    write_provenance(hf, (inputs.source, vocab, train, inputs.evaluate), sources_of(inputs.source))
+    stages = (inputs.source, vocab, train, inputs.evaluate)
+    write_provenance(hf, stages, sources_of(inputs.source), weights_of(train))
     return counts
 
 

@@ -37,5 +37,7 @@ def start_of(init: Mapping[str, str] | None) -> str:
         return "random weights"
     drawn = f"; random weights for {init['drawn']}" if "drawn" in init else ""
     left_out = f"; without its {init['left_out']}" if "left_out" in init else ""
+    known = [init[key] if key == "source" else f"licence {init[key]}" for key in ("source", "licence") if key in init]
     # A folder may be moved; the fingerprint identifies the training.
-    return f"{init['folder']} (fingerprint {init['fingerprint'][:12]}){drawn}{left_out}"
+    facts = ", ".join([*known, f"fingerprint {init['fingerprint'][:12]}"])
+    return f"{init['folder']} ({facts}){drawn}{left_out}"

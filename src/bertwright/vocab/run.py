@@ -20,7 +20,7 @@ from bertwright.corpus.text import read_documents, shard_names
 from bertwright.vocab.config import VERSION, TrainerConfig, VocabConfig, sections
 from bertwright.vocab.load import check_fit, check_reachable, read_vocabulary
 from bertwright.vocab.report import measure, shortcomings
-from bertwright.vocab.split import bert_splitter, build_tokenizer, count_words
+from bertwright.vocab.split import bert_splitter, count_words, vocabulary_files
 from bertwright.vocab.trainers import lay_out, to_wordpiece, train_sentencepiece, train_wordpiece
 
 MEASURED_CHARACTERS = 2_000_000
@@ -152,10 +152,8 @@ def _given(config: VocabConfig, draft: Path, log: Log) -> dict[str, Any]:
 
 def _write(config: VocabConfig, entries: list[str], report: Mapping[str, Any], draft: Path) -> dict[str, Any]:
     """Write the files of the vocabulary; returns its hash and text settings."""
-    text = "".join(f"{entry}\n" for entry in entries).encode()
-    write_atomic(draft / "vocab.txt", text)
-    tokenizer = build_tokenizer(entries, config.lower_case, config.strip_accents)
-    write_atomic(draft / "tokenizer.json", tokenizer.to_str(pretty=True).encode())
+    for name, content in vocabulary_files(entries, config.lower_case, config.strip_accents).items():
+        write_atomic(draft / name, content)
     write_json(draft / "report.json", report)
     return {
         "vocabulary": config.hash_of(entries),

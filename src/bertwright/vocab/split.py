@@ -127,3 +127,10 @@ def build_tokenizer(entries: list[str], lower_case: bool, strip_accents: bool) -
     tokenizer.decoder = decoders.WordPiece(prefix=CONTINUATION)
     tokenizer.add_special_tokens(list(SPECIALS))
     return tokenizer
+
+
+def vocabulary_files(entries: list[str], lower_case: bool, strip_accents: bool) -> dict[str, bytes]:
+    """The content of a vocabulary's files by name: vocab.txt and tokenizer.json."""
+    tokenizer = build_tokenizer(entries, lower_case, strip_accents)
+    text = "".join(f"{entry}\n" for entry in entries)
+    return {"vocab.txt": text.encode(), "tokenizer.json": tokenizer.to_str(pretty=True).encode()}

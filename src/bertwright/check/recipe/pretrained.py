@@ -10,6 +10,8 @@ from bertwright.check.recipe.data import trained_vocabulary
 from bertwright.check.verdict import Verdict, error, from_exception, ok, warning
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, BertwrightError
+from bertwright.export.hub_terms import NO_DERIVATIVES
+from bertwright.model.importers.origin import origin_of
 from bertwright.model.pretrained_config import check_vocabulary, own_vocabulary, read_pretrained
 from bertwright.model.transfer_config import transfer
 from bertwright.recipe import Recipe
@@ -41,6 +43,7 @@ def pretrained(recipe: Recipe, out: Path, stages: Sequence[str]) -> Iterator[Ver
         return
     if checkpoint is None:
         yield _verdict(_START, start, recipe, out, stages)
+        yield from _licence(start)
     else:
         yield _of_checkpoint(checkpoint, recipe, out)
 
@@ -67,6 +70,18 @@ def _verdict(key: str, path: Path, recipe: Recipe, out: Path, stages: Sequence[s
         return error(key, text, remedy)
     text = f"{what}; the vocabulary of this run is not trained yet, and must then be identical to that of {path}."
     return warning(key, text, remedy)
+
+
+def _licence(start: Path) -> Iterator[Verdict]:
+    """Warn about weights whose licence is known to forbid passing on what is made from them."""
+    try:
+        origin = origin_of(read_pretrained(start))
+    except BertwrightError:
+        return  # reported above
+    if origin is not None and origin.licence in NO_DERIVATIVES:
+        text = f"{origin.name or start} has the licence {origin.licence}, which allows no derivatives to be passed on."
+        remedy = "Keep what you train from it to yourself, ask its owner, or start from another network."
+        yield warning(_START, text, remedy)
 
 
 def _of_checkpoint(checkpoint: Artifact, recipe: Recipe, out: Path) -> Verdict:

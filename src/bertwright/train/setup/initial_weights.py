@@ -34,6 +34,7 @@ from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.log import Log
 from bertwright.examples.cooccurrence import cooccurrences, read_text
 from bertwright.examples.loader import Loader
+from bertwright.model.importers.origin import origin_of
 from bertwright.model.interop.stock import load_tensors
 from bertwright.model.model import Model
 from bertwright.model.pretrained_config import check_vocabulary, read_pretrained
@@ -47,8 +48,8 @@ _NO_TOKEN = -10_000.0
 
 
 def start_from(model: Model, given: Path, config: TrainConfig, vocab: Artifact, log: Log) -> dict[str, str]:
-    """Load into `model` the tensors that it shares with the network in `given`; returns what the two do not share, for
-    the manifest.
+    """Load into `model` the tensors that it shares with the network in `given`; returns for the manifest what the two
+    do not share, and where that network comes from.
 
     Raises `ArtifactError` if that network was trained with another vocabulary than `vocab`, or does not fit.
     """
@@ -68,7 +69,9 @@ def start_from(model: Model, given: Path, config: TrainConfig, vocab: Artifact, 
     model.load_state_dict(taken(model.state_dict(), load_tensors(other), found, entries))
     log.say("; ".join([f"train: starting from {given}", *found.notes]))
     parts = {"drawn": found.drawn, "left_out": found.unused}
-    return {name: ", ".join(modules) for name, modules in parts.items() if modules}
+    origin = origin_of(other)
+    known = origin.facts() if origin else {}
+    return {name: ", ".join(modules) for name, modules in parts.items() if modules} | known
 
 
 def taken(own: Mapping[str, Tensor], theirs: Mapping[str, Tensor], found: Transfer, entries: int) -> dict[str, Tensor]:
