@@ -131,3 +131,18 @@ def _of_bert(stated: Mapping[str, Any], key: str) -> TextSettings:
     # In transformers and in tokenizers, accents follow the case unless they are stated.
     lower_case, accents = bool(stated.get(key)), stated.get("strip_accents")
     return TextSettings(lower_case, lower_case if accents is None else bool(accents))
+
+
+def special_names(folder: Path) -> dict[str, str]:
+    """How a model folder writes the special entries, by how they are written here; {} if its files do not say."""
+    named = dict[str, str]()
+    for name in ("special_tokens_map.json", "tokenizer_config.json"):
+        try:
+            stated = parse_json(read_bytes(folder / name, MAX_JSON))
+            for entry in SPECIALS:
+                given = stated.get(f"{entry[1:-1].lower()}_token")
+                content = given.get("content") if isinstance(given, dict) else given
+                named |= {entry: content} if isinstance(content, str) else {}
+        except (OSError, ValueError, AttributeError):
+            continue  # absent, as in folders of this project; a damaged one says nothing
+    return named
