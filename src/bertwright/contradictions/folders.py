@@ -15,8 +15,8 @@ from bertwright.core.errors import ArtifactError, BertwrightError, DataError
 from bertwright.examples.config import PAIRS, PlanSet
 from bertwright.examples.labelled.config import missing_glue
 from bertwright.model.config import NetworkConfig, network_of, unsupported_heads
-from bertwright.model.pretrained_config import Pretrained, other_vocabulary, other_words, read_pretrained
-from bertwright.model.transfer_config import other_kinds, transfer
+from bertwright.model.pretrained_config import NEW_ROWS, Pretrained, other_vocabulary, other_words, read_pretrained
+from bertwright.model.transfer_config import no_moments, other_kinds, transfer
 from bertwright.optim.config import OptimConfig, other_moments
 from bertwright.tasks.config import TaskConfig
 from bertwright.tasks.distillation.config import DistillationConfig
@@ -119,6 +119,9 @@ def wrong_start(
         return
     try:
         if (checkpoint := train.init_checkpoint()) is not None:
+            if train.init_embeddings != "random":
+                yield "train.init_embeddings", f"{train.init_embeddings} {no_moments(train.init_from)}"
+                return
             wrong = _wrong_checkpoint(train.init_from, checkpoint, network, optim, vocab)
             yield from ((_START, text) for text in wrong)
             return
@@ -129,15 +132,18 @@ def wrong_start(
         if not train.phases[0].restart_bias_correction:
             text = f"false needs optimizer moments to continue from, but train.init_from {given.path} has only weights"
             yield "train.phases.0.restart_bias_correction", f"{text}; give one of its checkpoints, or leave the key out"
-        if difference := other_vocabulary(given, vocab) if vocab.file else "":
-            yield _START, f"{given.path} {other_words(given, f'vocab.file {vocab.file}', difference)}"
+        other_entries = train.init_embeddings != "random"
+        difference = other_vocabulary(given, vocab) if vocab.file and not other_entries else ""
+        if difference:
+            yield _START, f"{given.path} {other_words(given, f'vocab.file {vocab.file}', difference, NEW_ROWS)}"
         if train.init_layers:
             found = list(_wrong_layers(train, network, given))
         else:
             found = list(_wrong_network(given.path, given.network, network, given.folder / "config.json"))
         yield from found
         # A vocabulary that is not given is compared where it is known: rows say nothing about entries.
-        rows = {} if vocab.file and not difference else {"vocab_size": given.network.vocab_size}
+        known = vocab.file and not difference and not other_entries
+        rows = {} if known else {"vocab_size": given.network.vocab_size}
         like = network.model_copy(update=rows)
         if not found and (faults := transfer(like, given, len(given.entries), train.init_layers).faults):
             more = f" ({len(faults)} tensors differ)" if len(faults) > 1 else ""

@@ -290,7 +290,8 @@ def _starts_of_pretraining(train: TrainConfig) -> Iterator[Mistake]:
     if train.init_layers:
         yield "train.init_layers", "are for pre-training; a classifier starts from all layers of train.init_from"
     if train.init_embeddings != "random":
-        yield "train.init_embeddings", "text is for pre-training, from running text; leave it out"
+        text = f"{train.init_embeddings} is for pre-training; a classifier keeps the vocabulary of train.init_from"
+        yield "train.init_embeddings", f"{text}; leave it out"
 
 
 def idle_corpus(corpus: CorpusConfig | None, vocab: VocabConfig) -> Iterator[Mistake]:

@@ -240,16 +240,22 @@ def missing_of(path: Path) -> list[str]:
     return missing if entries_file(folder) else [*missing, "vocab.txt or tokenizer.json"]
 
 
-def check_vocabulary(given: Pretrained, vocab: Artifact, key: str) -> None:
-    """Raise `ArtifactError`, naming both, if the network given by `key` was not trained with the vocabulary `vocab`."""
+def check_vocabulary(given: Pretrained, vocab: Artifact, key: str, remedy: str = "") -> None:
+    """Raise `ArtifactError`, naming both and another `remedy`, if the network given by `key` was not trained with the
+    vocabulary `vocab`."""
     if given.stock or given.artifact is None:
-        settings = {name: vocab.counts[name] for name in ("lower_case", "strip_accents")}
-        difference = other_vocabulary(given, VocabConfig(file=vocab.file("vocab.txt"), **settings))
+        difference = other_vocabulary(given, vocabulary_of(vocab))
     else:
         theirs, ours = str(given.artifact.counts["vocabulary"]), str(vocab.counts["vocabulary"])
         difference = "" if theirs == ours else f"({theirs[:12]} instead of {ours[:12]})"
     if difference:
-        raise ArtifactError(f"{key} {given.path} {other_words(given, f'{vocab.path}', difference)}.")
+        raise ArtifactError(f"{key} {given.path} {other_words(given, f'{vocab.path}', difference, remedy)}.")
+
+
+def vocabulary_of(vocab: Artifact) -> VocabConfig:
+    """The vocabulary of an artifact, as a recipe would give it."""
+    settings = {name: vocab.counts[name] for name in ("lower_case", "strip_accents")}
+    return VocabConfig(file=vocab.file("vocab.txt"), **settings)
 
 
 def other_vocabulary(given: Pretrained, vocab: VocabConfig) -> str:
@@ -271,12 +277,17 @@ def other_vocabulary(given: Pretrained, vocab: VocabConfig) -> str:
     return f"({theirs or 'other text settings'} there, {settings} here)"
 
 
-def other_words(given: Pretrained, vocabulary: str, difference: str) -> str:
-    """The message for a network whose vocabulary differs from the one called `vocabulary`."""
+def other_words(given: Pretrained, vocabulary: str, difference: str, remedy: str = "") -> str:
+    """The message for a network whose vocabulary differs from the one called `vocabulary`; `remedy` is one more way to
+    go on."""
     return (
         f"has another vocabulary than {vocabulary} {difference}: its token ids belong to other words. "
-        f"{own_vocabulary(given)}, or give another folder"
+        f"{own_vocabulary(given)}, or give another folder{remedy}"
     )
+
+
+NEW_ROWS = ", or keep this vocabulary, with rows made of that network's (train.init_embeddings=pieces)"
+"""How a network to start from may have another vocabulary."""
 
 
 def own_vocabulary(given: Pretrained) -> str:

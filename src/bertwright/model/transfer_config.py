@@ -8,9 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bertwright.model.config import NetworkConfig
 from bertwright.model.pretrained_config import Pretrained
+from bertwright.vocab.config import VocabConfig
+from bertwright.vocab.entries import TextSettings, entries_of, special_names
+
+if TYPE_CHECKING:
+    from bertwright.vocab.correspondence import Correspondence
 
 _LAYER = re.compile(r"^layers\.(\d+)\.")
 _ROWS = ("embeddings.token.weight", "mlm.bias")
@@ -40,18 +47,29 @@ class Transfer:
         return ["{} of {} tensors of the encoder".format(*self.encoder), *drawn, *unused]
 
 
-def transfer(own: NetworkConfig, given: Pretrained, entries: int | None = None, layers: Sequence[int] = ()) -> Transfer:
+def transfer(
+    own: NetworkConfig,
+    given: Pretrained,
+    entries: int | None = None,
+    layers: Sequence[int] = (),
+    other_entries: bool = False,
+) -> Transfer:
     """Match the tensors of `own` with those of the network in `given`, of which it has the `layers`, counted from 1, or
     all of them.
 
-    Heads may be absent on either side. Embeddings may have other rows beyond the `entries` of the vocabulary.
+    Heads may be absent on either side. Embeddings may have other rows beyond the `entries` of the vocabulary, and any
+    rows if the vocabulary has `other_entries`.
     """
     theirs, taken, drawn, faults = given.tensors, dict[str, str](), list[str](), list[str]()
     rest = {name for name in theirs if not _unchosen(name, given.network.family, layers)}
     for name, shape in own.tensors.items():
         source = next((there for there in _sources(name, own, given, layers) if there in theirs), None)
         rest -= {source}
-        if source is not None and (theirs[source] == shape or _same_entries(name, theirs[source], shape, entries)):
+        if source is not None and (
+            theirs[source] == shape
+            or _same_entries(name, theirs[source], shape, entries)
+            or (other_entries and has_row_per_entry(name) and theirs[source][1:] == shape[1:])
+        ):
             taken[name] = source
         elif source is None and _in_head(name, own.family):
             drawn.append(name)
@@ -106,9 +124,39 @@ def _in_encoder(name: str, base: str) -> bool:
     return name.startswith(f"{base}.") or re.search(r"\.\d+\.", name) is not None
 
 
+def has_row_per_entry(name: str) -> bool:
+    """Whether the tensor of this name has a row for each entry of the vocabulary."""
+    return name.endswith(_ROWS)
+
+
+def correspondence(given: Pretrained, vocab: VocabConfig) -> Correspondence:
+    """Return what the entries of `vocab.file` are in the vocabulary of the network in `given`. Raises `DataError` if a
+    file cannot be read."""
+    # The library that normalises text takes longer to import than most checks of a recipe.
+    from bertwright.vocab.correspondence import correspond
+
+    assert vocab.file is not None
+    settings = TextSettings(vocab.lower_case, vocab.strip_accents)
+    # A folder that does not state its settings is taken to have these.
+    older = given.text_settings or settings
+    return correspond(entries_of(vocab.file), given.entries, settings, older, special_names(given.folder))
+
+
+def no_moments(checkpoint: Path) -> str:
+    """Why a training does not start from a checkpoint with another vocabulary, after the value of
+    `train.init_embeddings`."""
+    return (
+        f"makes rows for new entries, but {checkpoint} is a checkpoint, whose moments belong to the rows of its own "
+        "entries; give the train folder of that training once it is finished, or the folder that bertwright export "
+        "makes of it"
+    )
+
+
 def _same_entries(name: str, there: tuple[int, ...], here: tuple[int, ...], entries: int | None) -> bool:
     """Whether two tensors differ only in rows that pad the vocabulary."""
-    return name.endswith(_ROWS) and there[1:] == here[1:] and entries is not None and entries <= min(there[0], here[0])
+    return (
+        has_row_per_entry(name) and there[1:] == here[1:] and entries is not None and entries <= min(there[0], here[0])
+    )
 
 
 def _modules(names: Sequence[str]) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ from bertwright.model.config import Kernel, LayerKernels
 from bertwright.tasks.config import TaskConfig
 from bertwright.tasks.pretraining.config import PreTrainingConfig
 from bertwright.train.averaging.config import AveragingConfig, EmaConfig, NoAveragingConfig
-from bertwright.train.engine.config import AutoConfig, EngineConfig
-from bertwright.train.graph.config import AutoGraphConfig, GraphConfig
+from bertwright.train.engine.config import NO_ROWS, AutoConfig, DeepSpeedConfig, EngineConfig
+from bertwright.train.graph.config import AutoGraphConfig, GraphConfig, OrtModuleConfig
 from bertwright.train.machine.config import NoNoticeConfig, SpotNoticeConfig
 from bertwright.train.monitor.observers.config import Observers
 from bertwright.train.precision.config import AutoPrecisionConfig, PrecisionConfig
@@ -82,18 +82,21 @@ class TrainConfig(Section):
     objective: TaskConfig = PreTrainingConfig()
     """The training objective."""
     init_from: UserPath | None = known_by_content(None)
-    """The network to start from, with the same vocabulary: a finished `train` or `export` folder, a folder that
-    transformers saved (config.json, model.safetensors, and vocab.txt or tokenizer.json), or a checkpoint, from which
-    the optimizer's moments are loaded too. Heads that it does not have get random weights."""
+    """The network to start from, with the same vocabulary unless `init_embeddings` makes rows for another one: a
+    finished `train` or `export` folder, a folder that transformers saved (config.json, model.safetensors, and vocab.txt
+    or tokenizer.json), or a checkpoint, from which the optimizer's moments are loaded too. Heads that it does not have
+    get random weights."""
     init_layers: tuple[Annotated[int, Field(ge=1)], ...] = ()
     """Layers of a deeper network to start from, numbered from 1, for example every second one (Sanh et al. 2019).
     The network in `init_from` must then have the same width, and each layer the same kind of attention. Empty: the
     network in `init_from` has the same layers as this one."""
-    init_embeddings: Literal["random", "text"] = "random"
-    """Initial token embeddings: `random`, drawn like all other weights; or `text`, computed from which entries are
-    neighbours in the text of the first phase, so that entries used alike start with similar vectors. This takes
-    seconds, which count as training but not in `hours` of a phase, and 20 kB of memory per entry. Not with
-    `init_from`."""
+    init_embeddings: Literal["random", "pieces", "text"] = "random"
+    """Initial token embeddings. Without `init_from`: `random`, drawn like all other weights; or `text`, computed from
+    which entries are neighbours in the text of the first phase, so that entries used alike start with similar vectors;
+    this takes seconds, which count as training but not in `hours` of a phase, and 20 kB of memory per entry. With
+    `init_from`: `random` requires the vocabulary of that network. With another one, entries of both keep their rows,
+    and new entries get the mean of the rows of the older pieces that their text is split into (`pieces`), or the mean
+    of that and of a row from the text, mapped to the older ones by the entries of both (`text`)."""
     seed: int = Field(42, ge=0, le=2**63 - 1)
     """Seed for the initial weights, the order of examples, the masks and dropout."""
     heldout_sequences: int = Field(2048, ge=1)
@@ -260,12 +263,34 @@ class TrainConfig(Section):
         return self
 
     @model_validator(mode="after")
-    def _embeddings_from_one_place(self) -> TrainConfig:
-        if self.init_embeddings != "random" and self.init_from is not None:
+    def _rows_that_are_new(self) -> TrainConfig:
+        if self.init_embeddings == "pieces" and self.init_from is None:
             raise ValueError(
-                f"init_embeddings {self.init_embeddings} makes embeddings for random weights, but init_from "
-                f"{self.init_from} has embeddings of its own; set init_embeddings = random, or leave init_from out"
+                "init_embeddings pieces makes rows from those of another network: set init_from to that network, or "
+                "init_embeddings to random or text"
             )
+        only_new = [index for index, phase in enumerate(self.phases) if phase.trains == "new-rows"]
+        if not only_new:
+            return self
+        where = f"phases.{only_new[0]}.trains new-rows"
+        if self.init_from is None or self.init_embeddings == "random":
+            raise ValueError(
+                f"{where} trains the rows of entries that the network in init_from does not have: set init_from to a "
+                "network with another vocabulary and init_embeddings to pieces or text, or leave it out"
+            )
+        if isinstance(self.engine, DeepSpeedConfig):
+            raise ValueError(NO_ROWS.removeprefix("train."))
+        if isinstance(self.graph, OrtModuleConfig):
+            raise ValueError(
+                f"{where} is not possible with graph = ortmodule, whose gradients are fixed; set graph=auto"
+            )
+        for index in only_new:
+            after = self.phases[index + 1 : index + 2]
+            if any(phase.trains == "all" and not phase.restart_bias_correction for phase in after):
+                raise ValueError(
+                    f"phases.{index + 1}.restart_bias_correction false continues the moments of the phase before, but "
+                    f"phases.{index} trains only new rows, so that all other weights have none; leave it out"
+                )
         return self
 
     def init_checkpoint(self) -> Artifact | None:

@@ -87,7 +87,11 @@ def run(
 
 def train(session: Session, state: State) -> State:
     """Train from `state` to the end of the last phase."""
+    only_new_rows = False
     for phase in session.phases[state.phase :]:
+        if phase.only_new_rows is not only_new_rows:
+            only_new_rows = phase.only_new_rows
+            session.trainee.train_rows(session.trainee.new_rows if only_new_rows else None)
         if state.phase < phase.index:
             # NVIDIA's hand-over: the moments are kept, the bias correction restarts with the phase.
             if phase.restart_bias_correction:

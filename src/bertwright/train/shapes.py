@@ -41,6 +41,9 @@ class _MicroBatches(TypedDict):
     found: NotRequired[Flag]
 
 
+_LongText = Annotated[str, Field(strict=True, max_length=2**24)]
+
+
 class Start(TypedDict):
     """Values recorded for each start of the program."""
 
@@ -66,6 +69,8 @@ class Start(TypedDict):
     machine: Text
     torch: Text
     init: NotRequired[dict[Text, Text]]
+    new_rows: NotRequired[_LongText]
+    """Which entries got new rows at the first start (`marks`)."""
     plugins: NotRequired[dict[Text, Text]]
 
 

@@ -48,7 +48,8 @@ class Correspondence:
     @property
     def new_V(self) -> NDArray[np.bool_]:
         """[V] whether each entry is new."""
-        return self.same_V == NEW
+        new_V: NDArray[np.bool_] = self.same_V == NEW
+        return new_V
 
     @property
     def numbers(self) -> tuple[int, int, int]:

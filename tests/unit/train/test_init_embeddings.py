@@ -150,13 +150,15 @@ def test_two_ranks_start_with_the_same_embeddings(prepared: Prepared, tmp_path: 
         assert [row["mlm_loss"] for row in found] == pytest.approx([row["mlm_loss"] for row in expected], rel=1e-5)
 
 
-def test_embeddings_from_two_places_are_refused() -> None:
-    text = "init_from other has embeddings of its own; set init_embeddings = random, or leave init_from out"
+def test_rows_of_pieces_need_a_network() -> None:
+    text = "init_embeddings pieces makes rows from those of another network: set init_from to that network"
     with pytest.raises(RecipeError, match=text):
-        TrainConfig(phases=[PHASES[0]], init_from="other", **FROM_TEXT)
+        TrainConfig(phases=[PHASES[0]], init_embeddings="pieces")
 
 
 def test_a_classifier_has_no_running_text() -> None:
     config = TrainConfig(phases=[PHASES[0]], objective={"kind": "classification", "task": "cola"}, **FROM_TEXT)
     said = dict(unused_with_own_files(config, EvaluateConfig(), ExamplesConfig()))
-    assert said["train.init_embeddings"] == "text is for pre-training, from running text; leave it out"
+    assert said["train.init_embeddings"] == (
+        "text is for pre-training; a classifier keeps the vocabulary of train.init_from; leave it out"
+    )

@@ -12,8 +12,15 @@ from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, BertwrightError
 from bertwright.export.hub_terms import NO_DERIVATIVES
 from bertwright.model.importers.origin import origin_of
-from bertwright.model.pretrained_config import check_vocabulary, own_vocabulary, read_pretrained
-from bertwright.model.transfer_config import transfer
+from bertwright.model.pretrained_config import (
+    NEW_ROWS,
+    Pretrained,
+    check_vocabulary,
+    own_vocabulary,
+    read_pretrained,
+    vocabulary_of,
+)
+from bertwright.model.transfer_config import correspondence, transfer
 from bertwright.recipe import Recipe
 from bertwright.tasks.distillation.teacher_fit import KEY
 from bertwright.train.settings.identity import checkpoints_in
@@ -52,13 +59,16 @@ def _verdict(key: str, path: Path, recipe: Recipe, out: Path, stages: Sequence[s
     try:
         found = read_pretrained(path)
         ours = None if recipe.vocab.file is not None else trained_vocabulary(recipe, out)
-        if ours is not None:
-            check_vocabulary(found, ours, key)
+        other_entries = key == _START and recipe.train.init_embeddings != "random"
+        if ours is not None and not other_entries:
+            check_vocabulary(found, ours, key, NEW_ROWS if key == _START else "")
         what = f"{path}: {found.network.title}, {found.network.parameters:,} parameters"
         # What is not used of the network that training starts from, and what it does not have.
         layers, notes = recipe.train.init_layers, list[str]()
         if key == _START:
-            notes = transfer(recipe.network(), found, len(found.entries), layers).notes
+            notes = transfer(recipe.network(), found, len(found.entries), layers, other_entries).notes
+        if other_entries:
+            return _new_rows(key, found, recipe, ours, [what, *notes])
     except BertwrightError as cause:
         return from_exception(key, cause)
     if ours is not None or recipe.vocab.file is not None:
@@ -82,6 +92,19 @@ def _licence(start: Path) -> Iterator[Verdict]:
         text = f"{origin.name or start} has the licence {origin.licence}, which allows no derivatives to be passed on."
         remedy = "Keep what you train from it to yourself, ask its owner, or start from another network."
         yield warning(_START, text, remedy)
+
+
+def _new_rows(key: str, found: Pretrained, recipe: Recipe, ours: Artifact | None, said: Sequence[str]) -> Verdict:
+    """Return the verdict on a network whose vocabulary may differ: how many rows are copied and made, where the run's
+    vocabulary `ours`, or that of the recipe, is known."""
+    vocab = recipe.vocab if ours is None else vocabulary_of(ours)
+    if vocab.file is None:
+        return ok(key, "; ".join([*said, "rows for the entries of this run's vocabulary, once it is trained"]))
+    made = correspondence(found, vocab)
+    if made.numbers[0] == 0:
+        text = f"no entry of {vocab.file} is one of {found.path}: nothing would show which rows belong to which words."
+        return error(key, text, "Give a network of a language in the same script, or leave train.init_from out.")
+    return ok(key, "; ".join([*said, made.note]))
 
 
 def _of_checkpoint(checkpoint: Artifact, recipe: Recipe, out: Path) -> Verdict:

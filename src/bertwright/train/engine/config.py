@@ -75,6 +75,13 @@ EngineConfig = Annotated[
 """How ranks hold the weights, and how gradients are summed."""
 
 
+NO_ROWS = (
+    "train.engine = deepspeed splits tensors at any element, so that it cannot train single rows of one "
+    "(train.phases.N.trains = new-rows). Set train.engine=zero, or trains=all."
+)
+"""Why DeepSpeed trains no phase of new rows."""
+
+
 def wrong_ranks(config: EngineConfig, ranks: int) -> str:
     """Return why the engine cannot have this number of ranks; "" if it can."""
     if not isinstance(config, SingleConfig) or ranks == 1:

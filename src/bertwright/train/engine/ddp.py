@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from bertwright.optim.config import LambConfig
 from bertwright.optim.norms import clip_part
+from bertwright.train.engine.chosen_rows import Rows
 from bertwright.train.engine.config import DdpConfig, ZeroConfig
 from bertwright.train.engine.partition import Share
 from bertwright.train.engine.single import Single, gradient_of
@@ -31,8 +32,8 @@ class DataParallel:
         self.single, self.ranks = single, ranks
         self._low = LOW.get(config.reduction)
         self._clips_first = isinstance(single.optim, LambConfig) and single.optim.clip_before_reduction
-        trained = [p for p in single.model.parameters() if p.requires_grad]
-        self._buckets = list(buckets(trained[::-1], config.bucket_mb * 1e6))
+        self._bucket_bytes = config.bucket_mb * 1e6
+        trained = self._fill_buckets()
         self._ready: set[nn.Parameter] = set()
         self._sums: list[Sum] = []
         if ranks.world > 1:
@@ -76,6 +77,16 @@ class DataParallel:
         """As `Engine.restart_steps`."""
         self.single.restart_steps()
 
+    def train_rows(self, rows: Rows | None) -> None:
+        """As `Engine.train_rows`."""
+        self.single.train_rows(rows)
+        self._fill_buckets()
+
+    def choose(self, rows: Rows | None) -> None:
+        """As `Single.choose`."""
+        self.single.choose(rows)
+        self._fill_buckets()
+
     def gather(self, own: bool = False) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """As `Engine.gather`."""
         weights, moments = self.single.gather()
@@ -84,6 +95,12 @@ class DataParallel:
     def load(self, moments: Mapping[str, Tensor], weights: Mapping[str, Tensor] | None = None) -> None:
         """As `Engine.load`."""
         self.single.load(moments, weights)
+
+    def _fill_buckets(self) -> list[nn.Parameter]:
+        """Put all parameters that are trained into buckets; returns them."""
+        trained = [p for p in self.single.model.parameters() if p.requires_grad]
+        self._buckets = list(buckets(trained[::-1], self._bucket_bytes))
+        return trained
 
     def _known(self, parameter: nn.Parameter) -> None:
         """Start, in order, the all-reduce of each bucket whose gradients are all available."""

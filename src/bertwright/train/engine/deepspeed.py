@@ -29,7 +29,8 @@ from bertwright.optim.build import build_optimizer, moment_names
 from bertwright.optim.config import AdamWConfig, OptimConfig
 from bertwright.optim.groups import set_rate
 from bertwright.optim.state import check_state
-from bertwright.train.engine.config import DeepSpeedConfig
+from bertwright.train.engine.chosen_rows import Rows
+from bertwright.train.engine.config import NO_ROWS, DeepSpeedConfig
 from bertwright.train.engine.ds_config import Step, ds_config
 from bertwright.train.engine.partition import Share
 from bertwright.train.ranks.process_group import open_group
@@ -101,6 +102,11 @@ class DeepSpeed:
         """As `Engine.restart_steps`."""
         for state in self._states():
             state["step"].zero_()
+
+    def train_rows(self, rows: Rows | None) -> None:
+        """As `Engine.train_rows`: it cannot."""
+        if rows is not None:
+            raise RecipeError(NO_ROWS)
 
     def gather(self, own: bool = False) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """As `Engine.gather`; everything is temporarily complete on every rank, with `own` one tensor after another."""

@@ -10,6 +10,7 @@ from torch import Tensor
 from bertwright.core.errors import RecipeError
 from bertwright.model.model import Model
 from bertwright.optim.config import OptimConfig
+from bertwright.train.engine.chosen_rows import Rows
 from bertwright.train.engine.config import (
     AutoConfig,
     DdpConfig,
@@ -58,6 +59,10 @@ class Engine(Protocol):
 
     def restart_steps(self) -> None:
         """Restart the update count at 0 and keep the moments: NVIDIA's hand-over from phase to phase."""
+
+    def train_rows(self, rows: Rows | None) -> None:
+        """Train only these rows of these tensors from now on, or everything again; moments of what is trained before
+        and after are kept. All ranks must call this together. Raises `RecipeError` if the engine cannot."""
 
     def gather(self, own: bool = False) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """Return complete weights and complete optimizer state by name, at least on rank 0; all ranks must call this

@@ -28,6 +28,7 @@ from bertwright.optim.config import OptimConfig
 from bertwright.optim.groups import set_rate
 from bertwright.optim.norms import clip_global_norm
 from bertwright.optim.state import check_state, load_named_state, named_state, reset_steps
+from bertwright.train.engine.chosen_rows import ChosenRows, Rows
 from bertwright.train.engine.config import FsdpConfig
 from bertwright.train.engine.ddp import LOW
 from bertwright.train.engine.partition import Share, rows
@@ -62,6 +63,7 @@ class FullySharded:
         # The same memory, so that updating a shard updates the network.
         self._parts = {name: Parameter(_part(p.detach())) for name, p in self._sharded.items()}
         self._optimizer = optimizer_of(optim, self._parts, model.config.fused, self)
+        self._chosen: ChosenRows | None = None
         self._share = Share({n: p.numel() for n, p in self._sharded.items()}, ranks.world, ranks.rank)
 
     def root(self, loss: Tensor, last: bool = True) -> Tensor:
@@ -76,16 +78,47 @@ class FullySharded:
             gradient = self._sharded[name].grad
             part.grad = torch.zeros_like(part) if gradient is None else _part(gradient)
             gradients.append(part.grad)
+        gradients = self._chosen.gradients() if self._chosen else gradients
         return clip_global_norm(gradients, self._optim.max_grad_norm, loss_scale, self.add)
 
     def update(self, learning_rate: float) -> None:
         """As `Engine.update`."""
         set_rate(self._optimizer, learning_rate)
-        self._optimizer.step()
+        (self._chosen or self._optimizer).step()
 
     def restart_steps(self) -> None:
         """As `Engine.restart_steps`."""
         reset_steps(self._optimizer)
+
+    def train_rows(self, rows: Rows | None) -> None:
+        """As `Engine.train_rows`; everything still gets gradients, because ranks exchange those of entire layers."""
+        moments = self._state()
+        if self._chosen:
+            self._chosen.release()
+            self._chosen = None
+        if rows is not None:
+            self._chosen = ChosenRows(
+                self._optimizer, self._parts, {name: self._own(name, rows[name]) for name in rows}
+            )
+        self._load_state(moments)
+
+    def _own(self, name: str, index_N: Tensor) -> Tensor:
+        """Return those of the rows [N] that this rank has, by their numbers in its part."""
+        own = rows(len(self._sharded[name]), self._ranks.world, self._ranks.rank)
+        index = index_N.cpu()
+        kept: Tensor = index[(index >= own.start) & (index < own.stop)] - own.start
+        return kept
+
+    def _state(self) -> dict[str, Tensor]:
+        """Return the complete state of this rank's parts, of any shapes by name."""
+        return self._chosen.state(self._moments) if self._chosen else named_state(self._optimizer, self._parts)
+
+    def _load_state(self, moments: Mapping[str, Tensor]) -> None:
+        """Restore what `_state` returned."""
+        if self._chosen:
+            self._chosen.load(moments, self._moments)
+        else:
+            load_named_state(self._optimizer, self._parts, moments, self._moments)
 
     def gather(self, own: bool = False) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """As `Engine.gather`; everything is temporarily complete on every rank, with `own` one tensor after another."""
@@ -93,7 +126,7 @@ class FullySharded:
         for name, tensor in self._model.state_dict().items():
             whole = _whole(tensor)
             weights |= {name: whole} if not own or self._share.has(name) else {}
-        for key, tensor in named_state(self._optimizer, self._parts).items():
+        for key, tensor in self._state().items():
             name = key.partition(".")[2]
             whole = self.whole_of(tensor, self._parts[name]) if name else tensor
             moments |= {key: whole} if not own or self._share.has(name) else {}
@@ -107,7 +140,7 @@ class FullySharded:
             _part(own[name]).copy_(self._rows(tensor))
         # Sliced in place, so that of tensors backed by a file only this rank's rows are read or sent to a GPU.
         parts = {key: tensor if key == "step" else self._rows(tensor) for key, tensor in moments.items()}
-        load_named_state(self._optimizer, self._parts, parts, self._moments)
+        self._load_state(parts)
 
     def add(self, numbers: Tensor) -> Tensor:
         """As `Shards.add`: of any shape."""

@@ -7,13 +7,13 @@ would send the state for a checkpoint by pickle.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from bertwright.optim.build import moment_names
-from bertwright.optim.state import load_named_state, named_state
+from bertwright.train.engine.chosen_rows import Rows
 from bertwright.train.engine.config import ZeroConfig
 from bertwright.train.engine.ddp import DataParallel
 from bertwright.train.engine.partition import deal_out
@@ -53,26 +53,30 @@ class Zero:
         """As `Engine.update`; each rank updates its own tensors, and sends them to the others."""
         self._replicas.update(learning_rate)
         for owner, tensors in enumerate(self._tensors):
-            self._ranks.send(tensors, owner)
+            self._ranks.send([tensor for tensor in tensors if tensor.requires_grad], owner)
 
     def restart_steps(self) -> None:
         """As `Engine.restart_steps`."""
         self._replicas.restart_steps()
 
+    def train_rows(self, rows: Rows | None) -> None:
+        """As `Engine.train_rows`."""
+        _, moments = self.gather()
+        self._replicas.choose(rows)
+        self.load(moments)
+
     def gather(self, own: bool = False) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """As `Engine.gather`; the complete state is temporarily on every rank."""
-        state = named_state(self._optimizer, self._single.parameters)
+        state = self._single.moments()
         # A rank may own no tensor, and then has no update count.
         steps = max(self._ranks.each(int(state["step"])))
         gathered = {"step": torch.tensor(steps, dtype=torch.int64)}
         # Not derived from the count, which is 0 after a hand-over, too.
-        begun = not own and self._ranks.any(len(state) > 1)
-        for owner, names in enumerate(self._owned if begun else []):
-            parts = dict[str, Tensor]()
-            for name in names:
-                shape = self._model.get_parameter(name)
-                keys = [f"{moment}.{name}" for moment in self._moments[name]]
-                parts |= {key: state[key] if key in state else torch.empty_like(shape) for key in keys}
+        begun = self._ranks.any(len(state) > 1)
+        if begun and len(state) == 1:  # of its tensors, none has been trained yet
+            state |= self._zeros(self._owned[self._ranks.rank])
+        for owner, names in enumerate(self._owned if begun and not own else []):
+            parts = {key: state.get(key, tensor) for key, tensor in self._zeros(names).items()}
             self._ranks.send(list(parts.values()), owner)
             gathered |= parts
         if own:
@@ -81,6 +85,11 @@ class Zero:
             return weights, counted | {key: tensor for key, tensor in state.items() if key != "step"}
         return self._model.state_dict(), gathered
 
+    def _zeros(self, names: Sequence[str]) -> dict[str, Tensor]:
+        """Return moments of 0 for these tensors."""
+        shapes = ((name, self._model.get_parameter(name)) for name in names)
+        return {f"{moment}.{name}": torch.zeros_like(p) for name, p in shapes for moment in self._moments[name]}
+
     def load(self, moments: Mapping[str, Tensor], weights: Mapping[str, Tensor] | None = None) -> None:
         """As `Engine.load`."""
         if weights is not None:
@@ -88,4 +97,4 @@ class Zero:
         # Tensors of other ranks are checked there.
         others = {name for names in self._owned for name in names} - set(self._owned[self._ranks.rank])
         own = {key: tensor for key, tensor in moments.items() if key.partition(".")[2] not in others}
-        load_named_state(self._optimizer, self._single.parameters, own, self._moments)
+        self._single.load_moments(own)

@@ -123,6 +123,10 @@ class Recorder:
                 "kernel instead: the results are the same, but small networks are slower"
             )
 
+    def forget(self) -> None:
+        """Drop the recording, because other weights get gradients from now on."""
+        self._recording = self._shape = self._began = None
+
     def replay(self, batch: PackedBatch, scales: Scales) -> Tensor | None:
         """Return the sums [S] of a replayed pass; None if there is no recording of this shape."""
         if self._recording is None:

@@ -24,6 +24,7 @@ from bertwright.core.log import Log
 from bertwright.model.batch import PackedBatch
 from bertwright.tasks.objective import Objective
 from bertwright.tasks.terms import Counted, Summed
+from bertwright.train.engine.chosen_rows import Rows
 from bertwright.train.engine.engine import Engine, Root
 from bertwright.train.setup.trainee import Trainee
 
@@ -135,6 +136,9 @@ class _Engine:
 
     def restart_steps(self) -> None:
         self.inner.restart_steps()
+
+    def train_rows(self, rows: Rows | None) -> None:
+        self.inner.train_rows(rows)
 
     def gather(self, own: bool = False) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         return self.inner.gather(own)

@@ -72,6 +72,10 @@ class PhaseConfig(Section):
     """Whether the optimizer's update count for bias correction restarts at 0 with this phase, as NVIDIA's does, while
     the moments are kept; AdamW's updates are then up to 6 times smaller for some hundred steps. Set it to false for a
     phase that is only the decay of the previous one."""
+    trains: Literal["all", "new-rows"] = "all"
+    """What the phase trains: all weights; or `new-rows`, the token embeddings of entries whose rows were not copied
+    (`train.init_embeddings`), and their biases in the decoder, while all other weights stay as they are, to the bit.
+    Steps are then faster, because only these rows need gradients."""
     steps: int | None = extendable(None, ge=1)
     """Length of the phase in optimizer steps. Give exactly one of steps, epochs, samples, tokens."""
     epochs: float | None = extendable(None, gt=0)

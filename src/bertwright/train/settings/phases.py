@@ -59,6 +59,8 @@ class Phase:
     checkpoint_every: Interval
     restart_bias_correction: bool = True
     """Whether the optimizer's update count restarts at 0 at the hand-over to this phase."""
+    only_new_rows: bool = False
+    """Whether the phase trains only the rows of new entries."""
     budget: float = 0.0
     """Seconds of training after which the phase ends, and which its rate follows instead of updates; 0: none."""
     target_accuracy: float | None = None
@@ -185,6 +187,7 @@ def _resolve(config: TrainConfig, index: int, examples: Artifact, vocab: Artifac
         evaluate_every=config.evaluate_every or part,
         checkpoint_every=config.checkpoint_every or part,
         restart_bias_correction=phase.restart_bias_correction,
+        only_new_rows=phase.trains == "new-rows",
         budget=3600 * phase.hours if phase.hours else 0.0,
         target_accuracy=phase.target_accuracy,
         finds_micro_batch=phase.micro_batch == "auto",

@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from bertwright.core.log import Log
 from bertwright.core.plugins import packages_of
+from bertwright.model.model import Model
+from bertwright.model.transfer_config import has_row_per_entry
 from bertwright.optim.config import MuonConfig, OptimConfig
 from bertwright.train.averaging.averaging import build_averaging
+from bertwright.train.engine.chosen_rows import Rows
 from bertwright.train.engine.ds_config import step_of
 from bertwright.train.engine.engine import build_engine
 from bertwright.train.graph.config import CompiledConfig
@@ -53,14 +58,18 @@ def build(job: TrainJob, ranks: Ranks, log: Log) -> tuple[TrainJob, Trainee, Sta
     if job.config.init_embeddings == "text" and not state.sessions:  # the first start
         from bertwright.train.setup.initial_weights import start_from_text
 
-        seconds = start_from_text(model, job.phases[0].loader, ranks, job.config.seed, log)
+        seconds = start_from_text(model, job.phases[0].loader, ranks, job.config.seed, log, start.new_V)
         state = replace(state, seconds=seconds)
     # Built from the initial weights, which are complete on every rank; an engine may shard them from then on.
     optim = in_precision(job.optim, precision.config)
     engine = build_engine(job.config.engine, model, optim, ranks, step_of(job.config))
     engine.load(start.moments)
     recorder = build_recorder(job.config, engine, device, log)
-    trainee = replace(network.trainee(engine, ranks, job.pair_task, averaging), recorder=recorder)
+    trainee = replace(
+        network.trainee(engine, ranks, job.pair_task, averaging),
+        recorder=recorder,
+        new_rows=_new_rows(model, state, start.new_V),
+    )
     if any(phase.finds_micro_batch for phase in job.phases):
         from bertwright.train.micro_batch import size_phases
 
@@ -69,6 +78,10 @@ def build(job: TrainJob, ranks: Ranks, log: Log) -> tuple[TrainJob, Trainee, Sta
         job = replace(job, phases=[job.in_full_rows(phase, ranks.world) for phase in job.phases])
     record = session_record(state, device, network.kernel, ranks, job.config, job.phases)
     record |= {**job.choices} | ({"init": start.init} if start.init else {})
+    if start.new_V is not None:
+        from bertwright.model.new_rows import to_text
+
+        record |= {"new_rows": to_text(start.new_V)}
     if plugins := packages_of({"optim": job.optim, "train": job.config}):
         record |= {"plugins": plugins}
     return (
@@ -76,6 +89,19 @@ def build(job: TrainJob, ranks: Ranks, log: Log) -> tuple[TrainJob, Trainee, Sta
         trainee,
         replace(state, scale=scale_from(precision.config, state.scale), sessions=(*state.sessions, record)),
     )
+
+
+def _new_rows(model: Model, state: State, new_V: NDArray[np.bool_] | None) -> Rows | None:
+    """Return the rows of new entries, by the names of the tensors that have a row for each entry: from this start, or
+    as recorded by the first one. None if there are none."""
+    if new_V is None and state.sessions and (recorded := state.sessions[0].get("new_rows")):
+        from bertwright.model.new_rows import from_text
+
+        new_V = from_text(recorded)
+    if new_V is None:
+        return None
+    rows = torch.from_numpy(np.flatnonzero(new_V))
+    return {name: rows for name, _ in model.named_parameters() if has_row_per_entry(name)}
 
 
 def _set_threads(job: TrainJob, state: State, ranks: Ranks, log: Log) -> None:

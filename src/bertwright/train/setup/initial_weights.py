@@ -3,7 +3,8 @@
 **From a network** of this project, or one that transformers wrote: either all of its layers, or those that
 `train.init_layers` chooses (Sanh et al. 2019 §3: every second one). Heads that it does not have keep their random
 weights, and heads that this network does not have are left out; the log and the manifest say which. A classifier is
-taken over only if it distinguishes the same classes.
+taken over only if it distinguishes the same classes. If the vocabularies differ, new entries get rows made from those
+of that network (`new_rows`).
 
 **From the text**: entries with the same neighbours start with similar vectors. The positive pointwise mutual
 information of entries and their neighbours is factorised by its largest singular values as E = U·√S (Levy and Goldberg
@@ -23,6 +24,7 @@ import math
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -37,8 +39,8 @@ from bertwright.examples.loader import Loader
 from bertwright.model.importers.origin import origin_of
 from bertwright.model.interop.stock import load_tensors
 from bertwright.model.model import Model
-from bertwright.model.pretrained_config import check_vocabulary, read_pretrained
-from bertwright.model.transfer_config import Transfer, transfer
+from bertwright.model.pretrained_config import NEW_ROWS, check_vocabulary, read_pretrained, vocabulary_of
+from bertwright.model.transfer_config import Transfer, correspondence, has_row_per_entry, transfer
 from bertwright.train.config import TrainConfig
 from bertwright.train.ranks.ranks import Ranks
 
@@ -47,11 +49,20 @@ _NO_TOKEN = -10_000.0
 """Bias of rows that belong to no entry, which gives them no probability."""
 
 
-def start_from(model: Model, given: Path, config: TrainConfig, vocab: Artifact, log: Log) -> dict[str, str]:
-    """Load into `model` the tensors that it shares with the network in `given`; returns for the manifest what the two
-    do not share, and where that network comes from.
+class Beginning(NamedTuple):
+    """What a network and the one that it starts from do not have in common, and where that one comes from."""
 
-    Raises `ArtifactError` if that network was trained with another vocabulary than `vocab`, or does not fit.
+    facts: dict[str, str]
+    """Which parts were drawn or left out, and where the other network comes from, for the manifest."""
+    new_V: NDArray[np.bool_] | None = None
+    """[V] which entries of the vocabulary got new rows; None if the two have the same vocabulary."""
+
+
+def start_from(model: Model, given: Path, config: TrainConfig, vocab: Artifact, log: Log) -> Beginning:
+    """Load into `model` the tensors that it shares with the network in `given`, and rows made from that network's if
+    the recipe says so and the vocabularies differ.
+
+    Raises `ArtifactError` if the vocabularies must be the same and are not, or the network does not fit.
     """
     if not config.phases[0].restart_bias_correction:
         raise ArtifactError(
@@ -59,19 +70,37 @@ def start_from(model: Model, given: Path, config: TrainConfig, vocab: Artifact, 
             "weights. Give a checkpoint, or leave the key out."
         )
     other, entries = read_pretrained(given), int(vocab.counts["entries"])
-    check_vocabulary(other, vocab, KEY)
-    found = transfer(model.config, other, entries, config.init_layers)
+    new_rows = config.init_embeddings != "random"
+    if not new_rows:
+        check_vocabulary(other, vocab, KEY, NEW_ROWS)
+    found = transfer(model.config, other, entries, config.init_layers, new_rows)
     if found.faults:
         raise ArtifactError(
             f"{KEY} {given} is another network: {found.faults[0]} ({len(found.faults)} tensors differ). Set [model] in "
             "the recipe to that network."
         )
-    model.load_state_dict(taken(model.state_dict(), load_tensors(other), found, entries))
+    theirs, new_V = load_tensors(other), None
+    if new_rows:
+        # Not imported by a training that keeps the vocabulary.
+        from bertwright.model.new_rows import composed
+
+        made = correspondence(other, vocabulary_of(vocab))
+        for source in filter(has_row_per_entry, found.taken.values()):
+            # Rows beyond the entries of that vocabulary belong to none.
+            theirs[source] = composed(theirs[source][: len(other.entries)], made, config.seed)
+        new_V = made.new_V
+        log.say(f"train: {made.note}")
+        if not new_V.any() and any(phase.trains == "new-rows" for phase in config.phases):
+            raise ArtifactError(
+                f"train.phases.N.trains new-rows, but {KEY} {given} has all {entries:,} entries of this vocabulary: no "
+                "row is new. Leave the phase out."
+            )
+    model.load_state_dict(taken(model.state_dict(), theirs, found, entries))
     log.say("; ".join([f"train: starting from {given}", *found.notes]))
     parts = {"drawn": found.drawn, "left_out": found.unused}
     origin = origin_of(other)
     known = origin.facts() if origin else {}
-    return {name: ", ".join(modules) for name, modules in parts.items() if modules} | known
+    return Beginning({name: ", ".join(modules) for name, modules in parts.items() if modules} | known, new_V)
 
 
 def taken(own: Mapping[str, Tensor], theirs: Mapping[str, Tensor], found: Transfer, entries: int) -> dict[str, Tensor]:
@@ -102,10 +131,13 @@ _OVERSAMPLING = 16
 """Additional dimensions of the randomised decomposition (Halko et al. 2011)."""
 
 
-def start_from_text(model: Model, loader: Loader, ranks: Ranks, seed: int, log: Log) -> float:
+def start_from_text(
+    model: Model, loader: Loader, ranks: Ranks, seed: int, log: Log, new_V: NDArray[np.bool_] | None = None
+) -> float:
     """Set the token embeddings from the text of `loader`, the same on all ranks; returns the seconds that it took.
 
-    Entries that do not occur, such as [MASK], keep the weights drawn for them.
+    Entries that do not occur, such as [MASK], keep the weights drawn for them. With `new_V` [V], only the rows of these
+    entries are set, and mapped to the space of the others.
     """
     weight_VH, began = model.encoder.token_weight, time.perf_counter()
     if ranks.first:
@@ -113,10 +145,19 @@ def start_from_text(model: Model, loader: Loader, ranks: Ranks, seed: int, log: 
         with ranks.busy():
             text = read_text(loader, TOKENS)
             made_VH = embeddings(cooccurrences(text, len(weight_VH)), weight_VH.shape[1], seed)
+            occurs_V, which = made_VH.any(1), ""
+            if new_V is not None:
+                from bertwright.model.new_rows import projected
+
+                new = torch.zeros(len(made_VH), dtype=torch.bool)
+                new[: len(new_V)] = torch.from_numpy(new_V)
+                made_VH = projected(made_VH, weight_VH.detach().cpu(), ~new)
+                occurs_V &= new
+                which = f" of {int(occurs_V.sum()):,} new entries"
             with torch.no_grad():
-                weight_VH.copy_(torch.where(made_VH.any(1, keepdim=True), made_VH, weight_VH.cpu()))
+                weight_VH.copy_(torch.where(occurs_V[:, None], made_VH, weight_VH.cpu()))
         log.say(
-            f"train: token embeddings from the neighbours of {len(text.ids_T):,} tokens, in "
+            f"train: token embeddings{which} from the neighbours of {len(text.ids_T):,} tokens, in "
             f"{time.perf_counter() - began:.0f} s"
         )
     ranks.send([weight_VH], 0)

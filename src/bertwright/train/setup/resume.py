@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from bertwright.core.artifact import Artifact
@@ -33,6 +35,8 @@ class Start:
     """The complete optimizer state by name (`optim.state`)."""
     init: Mapping[str, str] = field(default_factory=dict)
     """At step 0, what the network that training starts from and this one do not have in common, as recorded."""
+    new_V: NDArray[np.bool_] | None = None
+    """[V] at step 0, which entries of the vocabulary that network does not have, if it may have another one."""
 
 
 def find_start(job: TrainJob, model: Model, averaging: Averaging | None, ranks: Ranks, log: Log) -> Start:
@@ -78,12 +82,15 @@ def _start_anew(job: TrainJob, model: Model, log: Log) -> Start:
     if config.init_from is None:
         return Start(State(), moments)
     # Not imported by a training that starts from random weights.
+    from bertwright.model.transfer_config import no_moments
     from bertwright.train.setup.initial_weights import start_from
 
     if (checkpoint := config.init_checkpoint()) is not None:
+        if config.init_embeddings != "random":
+            raise ArtifactError(f"train.init_embeddings {config.init_embeddings} {no_moments(config.init_from)}.")
         log.say(f"train: starting from {config.init_from}")
         return Start(State(), _load_checkpoint(checkpoint, job, model))
-    return Start(State(), moments, start_from(model, config.init_from, config, job.vocab, log))
+    return Start(State(), moments, *start_from(model, config.init_from, config, job.vocab, log))
 
 
 def _load_checkpoint(given: Artifact, job: TrainJob, model: nn.Module) -> Mapping[str, torch.Tensor]:

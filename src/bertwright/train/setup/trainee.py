@@ -20,6 +20,7 @@ from bertwright.tasks.objective import Objective
 from bertwright.tasks.terms import Summed, loss_sums
 from bertwright.train.averaging.averaging import Averaging
 from bertwright.train.config import TrainConfig
+from bertwright.train.engine.chosen_rows import Rows
 from bertwright.train.engine.engine import Engine
 from bertwright.train.graph.config import CompiledConfig, EagerConfig, GraphConfig
 from bertwright.train.graph.packages import graph_of
@@ -52,6 +53,17 @@ class Trainee:
     """The average of the weights, if one is kept."""
     recorder: Recorder | None = None
     """Keeps the recording of a pass, if passes are recorded and replayed."""
+    new_rows: Rows | None = None
+    """The rows that phases of new rows train, if there are such phases."""
+
+    def train_rows(self, rows: Rows | None) -> None:
+        """Train only these rows from now on, or everything again (`Engine.train_rows`)."""
+        self.engine.train_rows(rows)
+        if self.low is not None:
+            for copy, parameter in zip(self.low.network.parameters(), self.model.parameters(), strict=True):
+                copy.requires_grad_(parameter.requires_grad)
+        if self.recorder is not None:
+            self.recorder.forget()
 
     def network(self) -> nn.Module:
         """Return the module that computes, with the current weights of `model`: `model` itself, its copy, or the
