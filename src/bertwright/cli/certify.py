@@ -25,7 +25,8 @@ class Certified:
         Path,
         typer.Argument(
             metavar="FOLDER|RUN",
-            help="A published model: a folder as transformers saves it, whoever made it, or a run with its export.",
+            help="A published model: a folder as transformers saves it, whoever made it, a file of weights beside its "
+            "configuration, or a run with its export.",
         ),
     ]
     lines: Annotated[
@@ -57,11 +58,13 @@ def certify(of: Certified, as_json: Json = False) -> None:
     from bertwright.export.certify.run import certify as make
     from bertwright.export.certify.shapes import CERTIFICATE
     from bertwright.export.certify.table import HEAD, cells, explanations
+    from bertwright.export.published_copy import as_published
     from bertwright.shipped import is_run_folder
 
     with Terminal() as log:
-        folder, lines = _model_and_lines(of.folder, of.lines)
-        certificate = make(folder, lines, [name for name in of.runtimes.split(",") if name], log)
+        source, lines = _model_and_lines(of.folder, of.lines)
+        with as_published(source) as folder:
+            certificate = make(folder, lines, [name for name in of.runtimes.split(",") if name], log)
         out = of.out or (of.folder / CERTIFICATE if is_run_folder(of.folder) else None)
         if out is not None:
             write_json(out, certificate)
@@ -78,9 +81,9 @@ def certify(of: Certified, as_json: Json = False) -> None:
 
 
 def _model_and_lines(path: Path, given: Path | None) -> tuple[Path, Lines]:
-    """The published folder that `path` is or has, and the lines to certify it on."""
+    """The published folder, or file of weights, that `path` is or has, and the lines to certify it on."""
     from bertwright.export.certify.lines import heldout_lines, read_lines, vocabulary_lines
-    from bertwright.model.pretrained_config import read_pretrained
+    from bertwright.model.pretrained_config import folder_of, read_pretrained
     from bertwright.pipeline.run_folder import RunFolder, recorded_recipe
     from bertwright.shipped import is_run_folder
     from bertwright.vocab.entries import entries_file, entries_of
@@ -88,14 +91,15 @@ def _model_and_lines(path: Path, given: Path | None) -> tuple[Path, Lines]:
     is_run = is_run_folder(path)
     # A folder of transformers may be of any family: runtimes know what they can run.
     is_folder = not is_run and (path / "config.json").is_file()
-    folder = path if is_folder else read_pretrained(path / "export" if is_run else path).folder
+    source = path if is_folder else read_pretrained(path / "export" if is_run else path).source
+    folder = folder_of(source)
     if given is not None:
-        return folder, read_lines(given)
+        return source, read_lines(given)
     if is_run and (recipe := recorded_recipe(path)[0]).corpus is not None:
         corpus = RunFolder(path).artifact("corpus")
         if lines := heldout_lines(corpus, recipe.examples.heldout):
-            return folder, lines
+            return source, lines
     try:
-        return folder, vocabulary_lines(entries_of(entries_file(folder) or folder / "vocab.txt"))
+        return source, vocabulary_lines(entries_of(entries_file(folder) or folder / "vocab.txt"))
     except DataError as error:
         raise DataError(f"no lines can be put together from the words of {folder}: {error} Give --lines.") from None

@@ -15,6 +15,7 @@ from bertwright.examples.loader import LoaderSettings
 from bertwright.examples.planned import open_heldout, open_loader, with_labels
 from bertwright.examples.store import Store
 from bertwright.export.certify.measure import Job, run_job
+from bertwright.export.published_copy import as_published
 from bertwright.export.runtimes.members import runtime_named
 from bertwright.export.runtimes.runtime import Published
 from bertwright.formats import convert as between
@@ -82,14 +83,16 @@ def convert_model(source: Path, destination: Path, name: str, log: Log = SILENT)
         raise RecipeError(f"{runtime.title} reads {what}. Nothing else has to be written for it.")
     if missing := runtime.missing_to_write():
         raise MissingExtraError(missing)
-    model = Published(read_pretrained(source / "export" if is_run_folder(source) else source).folder)
-    if why := runtime.refusal(model):
-        raise RecipeError(why)
-    with atomic_folder(destination) as draft:
-        # In a process of its own: libraries of runtimes change theirs, such as the stack for signals (OpenVINO).
-        run_job(Job(name, str(model.folder), str(draft)), runtime.title)
-        size = sum(file.stat().st_size for file in draft.rglob("*") if file.is_file())
-    log.say(f"convert: {model.folder} for {runtime.title} {runtime.version()}, {size_of(size)}")
+    given = read_pretrained(source / "export" if is_run_folder(source) else source)
+    with as_published(given.source) as folder:
+        model = Published(folder)
+        if why := runtime.refusal(model):
+            raise RecipeError(why)
+        with atomic_folder(destination) as draft:
+            # In a process of its own: libraries of runtimes change theirs, such as the stack for signals (OpenVINO).
+            run_job(Job(name, str(model.folder), str(draft)), runtime.title)
+            size = sum(file.stat().st_size for file in draft.rglob("*") if file.is_file())
+    log.say(f"convert: {given.source} for {runtime.title} {runtime.version()}, {size_of(size)}")
     return {"to": name, "version": runtime.version(), "architecture": model.architecture, "bytes": size}
 
 

@@ -17,6 +17,8 @@ from bertwright.formats.detect import detect, file_info
 from bertwright.formats.errors import ShardError
 from bertwright.formats.known import format_of
 from bertwright.formats.statistics import statistics
+from bertwright.model.importers.members import find_weights
+from bertwright.model.pretrained_config import config_file
 from bertwright.pipeline.run_folder import recorded_recipe
 from bertwright.pipeline.stage import STAGES
 from bertwright.shipped import is_run_folder
@@ -50,8 +52,9 @@ def describe(path: Path, verify: bool = False, examples: Examples = Examples()) 
         return {**_artifact(open_artifact(path)), **_drafts(path), **checked}
     if (path / "recipe.toml").is_file():
         return {**_run(path), **checked}
-    if any((path / name).is_file() for name in ("model.safetensors", "model.safetensors.index.json")):
-        return {"what": "a model folder", **json_object(path / "config.json"), **checked}
+    if path.is_dir() and find_weights(path) is not None:
+        config = config_file(path) or path / "config.json"
+        return {"what": "a model folder", **json_object(config), **checked}
     if path.is_dir() and (inner := [each.name for each in sorted(path.iterdir()) if _is_ours(each)]):
         return {"what": "a folder of runs, artifacts or checkpoints", "give one of": inner}
     if path.is_file() and path.suffix in (".csv", ".tsv"):

@@ -139,7 +139,7 @@ def wrong_start(
         if train.init_layers:
             found = list(_wrong_layers(train, network, given))
         else:
-            found = list(_wrong_network(given.path, given.network, network, given.folder / "config.json"))
+            found = list(_wrong_network(given.path, given.network, network, given.config_file))
         yield from found
         # A vocabulary that is not given is compared where it is known: rows say nothing about entries.
         known = vocab.file and not difference and not other_entries
@@ -148,7 +148,8 @@ def wrong_start(
         if not found and (faults := transfer(like, given, len(given.entries), train.init_layers).faults):
             more = f" ({len(faults)} tensors differ)" if len(faults) > 1 else ""
             text = f"{given.path} is another network: {faults[0]}{more}"
-            yield _START, f"{text}; set [model] to that network (model.config={given.folder / 'config.json'})"
+            where = f" (model.config={given.config_file})" if given.config_file else ""
+            yield _START, f"{text}; set [model] to that network{where}"
     except BertwrightError as error:
         yield _START, str(error)
 

@@ -139,7 +139,12 @@ def _start(start: Pretrained) -> dict[str, Key]:
     if start.text_settings is not None:
         keys |= {f"vocab.{name}": Key(value, whose) for name, value in start.text_settings._asdict().items()}
     keys["model.kind"] = Key(start.network.family, whose)
-    return {**keys, "model.config": Key(str(start.folder / "config.json"), whose)}
+    if start.config_file is None:
+        raise RecipeError(
+            f"{start.path} has its configuration among its weights, where a recipe cannot name it. Import it first, "
+            f"and give the folder that this makes: bertwright import {start.path} --out DIR."
+        )
+    return {**keys, "model.config": Key(str(start.config_file), whose)}
 
 
 def _task_keys(task: FinetuneTask, data: Path, given: Mapping[str, Any]) -> dict[str, Key]:

@@ -161,6 +161,11 @@ class Pretrained:
         """Its weight files."""
         return open_weights(self.source)
 
+    @property
+    def config_file(self) -> Path | None:
+        """The file with its configuration; None if its weights have it."""
+        return config_file(self.folder)
+
     @cached_property
     def settings(self) -> Mapping[str, Any]:
         """Its configuration, as its files have it."""

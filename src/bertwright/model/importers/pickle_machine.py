@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import IO, Any, cast
 
 MAX_INSTRUCTIONS = 1_000_000
-"""A checkpoint of 400 tensors, with the moments of an optimizer, has about 100,000."""
+"""A checkpoint of 400 tensors, with the moments of an optimizer, has about 50,000."""
 MAX_BYTES = 32 * 2**20
-"""Maximum length of a pickle, and of a single text in it; without the tensors, that checkpoint has 300 kB."""
+"""Maximum length of a pickle, and of a single text in it; without the tensors, that checkpoint has 140 kB."""
 _MAX_LINE = 2**16
 _MAX_BITS = 1024
 _DICTS = {("collections", "OrderedDict"), ("collections", "defaultdict"), ("collections", "Counter")}
