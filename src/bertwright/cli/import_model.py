@@ -12,6 +12,7 @@ from bertwright.cli.options import Json, option_groups
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import fact_lines, json_line, terminal_width
 from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.core.numbers import pluralize
 
 
 @dataclass(frozen=True)
@@ -77,20 +78,21 @@ def import_(
     from bertwright.export.import_report import summary
     from bertwright.export.imported import Choices, write_imported
     from bertwright.export.sentence_modules import read_modules
-    from bertwright.formats.target import atomic_folder
+    from bertwright.formats.target import atomic_folder, refuse_existing
     from bertwright.model.importers.source import Given, read_source
 
     if fewer.entries is not None and not fewer.texts:
         raise RecipeError("--entries without --texts has no effect. Give the texts that entries are counted in.")
     with Terminal() as log:
-        # Everything that is read first is refused before the folder is begun.
+        # What can be known is refused before the folder is begun.
+        refuse_existing(out)
         texts = open_lines(fewer.texts or [])
         found = read_source(source, Given(unsaid.config, unsaid.vocab, unsaid.lower_case))
         if found.unknown and not unsaid.allow_unmatched:
             raise ArtifactError(
-                f"{source} has {len(found.unknown):,} tensors that no {found.network.title} here has: "
+                f"{source} has {pluralize(len(found.unknown), 'tensor')} that no {found.network.title} here has: "
                 f"{', '.join(found.unknown[:5])}{' ...' if len(found.unknown) > 5 else ''}. If the network can do "
-                "without them, drop them with --allow-unmatched."
+                "without, leave them out with --allow-unmatched."
             )
         modules = read_modules(source, found.folder)
         choices = Choices(unsaid.licence, texts, fewer.entries)

@@ -79,7 +79,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     are removed first. If the body fails, the hidden folder is removed and the errors name `path` instead. Raises
     `RecipeError` when `path` exists, and `ArtifactError` while another process writes it.
     """
-    _refuse_existing(path)
+    refuse_existing(path)
     workplace = make_folder(path.with_name(f".{path.name}.draft"))
     draft = workplace / path.name
     try:
@@ -91,7 +91,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             try:
                 # A killed process leaves its draft behind.
                 shutil.rmtree(draft, ignore_errors=True)
-                _refuse_existing(path)  # another process may have finished it in the meantime
+                refuse_existing(path)  # another process may have finished it in the meantime
                 yield make_folder(draft)
                 _publish(draft, path)
             finally:
@@ -102,7 +102,8 @@ def atomic_folder(path: Path) -> Iterator[Path]:
         raise
 
 
-def _refuse_existing(path: Path) -> None:
+def refuse_existing(path: Path) -> None:
+    """Raise `RecipeError` if there is something at a path that is to be created."""
     if path.exists():
         raise RecipeError(f"{path} already exists. Move it away, or give another destination.")
 
@@ -113,5 +114,5 @@ def _publish(draft: Path, path: Path) -> None:
         # The new name is on the disk only once its parent folder is synced.
         sync_folder(path.parent)
     except OSError as error:
-        _refuse_existing(path)
+        refuse_existing(path)
         raise cannot_write(path, error) from error
