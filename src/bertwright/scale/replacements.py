@@ -51,6 +51,9 @@ def scale_text(recipe: Recipe, of_the_user: bool) -> Iterator[Replacement]:
         yield Replacement("texts", None, "a corpus is used instead")
     if recipe.vocab.file is not None:
         yield Replacement("vocab.file", None, "a small vocabulary is trained instead")
+    if recipe.vocab.extend is not None:
+        yield Replacement("vocab.extend", None, "a small vocabulary is trained instead")
+        yield Replacement("vocab.fill_unused", None, "it is for vocab.extend")
     yield Replacement("vocab.size", min(recipe.vocab.size or ENTRIES, ENTRIES), _SMALL)
     if isinstance(recipe.vocab.trainer, SentencePieceConfig) and not find_spec("sentencepiece"):
         yield Replacement("vocab.trainer", {"kind": "wordpiece"}, "sentencepiece is not installed")

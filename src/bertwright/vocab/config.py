@@ -67,6 +67,14 @@ class VocabConfig(Section):
     """A finished vocab.txt (UTF-8, one entry per line), or a tokenizer.json with a WordPiece vocabulary, to use instead
     of training one. It excludes the settings that control training."""
 
+    extend: UserPath | None = known_by_content(None)
+    """A finished vocabulary, as `file` names one, to add entries to, up to `size` in total. Its entries keep their ids,
+    so that a network that was trained with it keeps what it knows (`train.init_embeddings`). Entries are learned from
+    words that it splits into three or more pieces. Give the text settings it was made with."""
+
+    fill_unused: bool = False
+    """Whether added entries first take the places of the entries [unused0], [unused1], ... of `extend`."""
+
     lower_case: bool = False
     """Whether to lower-case the text; does not affect accents."""
 
@@ -122,6 +130,21 @@ class VocabConfig(Section):
             raise ValueError(
                 f"vocab.alphabet_coverage={self.alphabet_coverage} has no effect with vocab.trainer.add_characters="
                 "false: set vocab.trainer.character_coverage instead, or add_characters=true"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _can_be_extended(self) -> VocabConfig:
+        if self.extend is None:
+            if self.fill_unused:
+                raise ValueError("vocab.fill_unused fills the unused entries of vocab.extend: give that vocabulary")
+            return self
+        if self.file is not None:
+            raise ValueError("vocab.extend adds entries to a vocabulary and vocab.file takes one as it is: give one")
+        if self.trainer.kind != "wordpiece" or self.unused:
+            wrong = "vocab.unused" if self.unused else "vocab.trainer"
+            raise ValueError(
+                f"vocab.extend adds entries with the WordPiece trainer, after those of the file: omit {wrong}"
             )
         return self
 

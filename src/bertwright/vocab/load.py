@@ -48,13 +48,14 @@ def check_fit(entries: list[str], config: VocabConfig, sentences: list[str]) -> 
         )
 
 
-def check_reachable(entries: list[str], config: VocabConfig) -> None:
-    """Raise `RecipeError` if the settings make too many entries unreachable."""
+def check_reachable(entries: list[str], config: VocabConfig, key: str = "vocab.file", file: Path | None = None) -> None:
+    """Raise `RecipeError` if the settings make too many entries unreachable; they are those of a `file` that `key`
+    names."""
     settings = _settings(config)
     lost = unreachable(entries, config.lower_case, config.strip_accents)
     if len(lost) > MOST_UNREACHABLE * len(entries):
         raise RecipeError(
-            f"vocab.file={config.file} does not fit {settings}: {len(lost):,} of its {len(entries):,} entries could "
+            f"{key}={file or config.file} does not fit {settings}: {len(lost):,} of its {len(entries):,} entries could "
             f"never occur (such as {', '.join(map(repr, lost[:3]))}). Give the settings it was made with."
         )
 

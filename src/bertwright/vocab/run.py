@@ -98,6 +98,8 @@ def identity(config: VocabConfig, inputs: Mapping[str, str]) -> Identity:
     needed = {name: inputs[name] for name in ("corpus",) if name in inputs}
     if config.file is not None:  # identified by its content, not its path
         needed["file"] = _content(config.file)
+    if config.extend is not None:
+        needed["extend"] = _content(config.extend)
     return Identity("vocab", VERSION, sections(config), needed)
 
 
@@ -115,6 +117,7 @@ def _make(config: VocabConfig, corpus: Artifact | None, draft: Path, log: Log) -
             "corpus.source."
         )
     trained: dict[str, Any] = {}
+    extension: dict[str, Any] = {}
     if config.file is not None:
         entries, measured = read_vocabulary(config.file), first_sentences(corpus)
         check_fit(entries, config, measured)
@@ -124,16 +127,36 @@ def _make(config: VocabConfig, corpus: Artifact | None, draft: Path, log: Log) -
         sample = Sample(corpus, config.sample_bytes, config.seed, _max_sentences(config.trainer))
         of = "the corpus" if sample.share == 1 else f"{sample.share:.1%} of the corpus's documents"
         log.say(f"vocab: training {config.size:,} entries ({config.trainer.kind}) on {of}")
-        entries, words = train_entries(config, _read(sample, config, log))
+        if config.extend is not None:
+            words = count_words(_read(sample, config, log), bert_splitter(config.lower_case, config.strip_accents))
+            entries, extension = _extend(config, config.extend, words)
+        else:
+            entries, words = train_entries(config, _read(sample, config, log))
         log.progress("vocab", 1, 1, "vocabulary")
         trained = {"documents": sample.documents, "bytes": sample.bytes, "share": round(sample.share, 6)}
-    report = {**measure(entries, words), "trained_on": trained}
+    report = {**measure(entries, words), "trained_on": trained, **extension}
     facts = _write(config, entries, report, draft)
     fit = f"{report['fertility']} tokens per word, {report['unknown_rate']:.2%} unknown"
     log.say(f"vocab: {len(entries):,} entries, {fit}")
+    if extension:
+        added = extension["extended"]
+        log.say(
+            f"vocab: {added['added']:,} entries added to {added['older']:,}, {added['in_unused']:,} of them in unused "
+            f"places; {added['older_fertility']} tokens per word before ({', '.join(added['examples'][:5])})"
+        )
     if warning := shortcomings(report, config):
         log.say(f"vocab: {warning}")
     return {**report, **facts}
+
+
+def _extend(config: VocabConfig, file: Path, words: Counter[str]) -> tuple[list[str], dict[str, Any]]:
+    """Return the entries of a finished vocabulary with those added that the words need, and what the report says."""
+    from bertwright.vocab.extend import extend  # most vocabularies are trained anew
+
+    older = read_vocabulary(file)
+    check_reachable(older, config, "vocab.extend", file)
+    entries, added = extend(config, older, words)
+    return entries, {"extended": added}
 
 
 def _given(config: VocabConfig, draft: Path, log: Log) -> dict[str, Any]:

@@ -34,6 +34,16 @@ class _Alphabet(TypedDict):
     missing: list[Text]
 
 
+class _Extended(TypedDict):
+    older: Count
+    added: Count
+    in_unused: Count
+    characters: Count
+    badly_split_words: Count
+    older_fertility: Number
+    examples: list[Text]
+
+
 class Counts(Rates, total=False):
     """Counts of the vocabulary, and how it tokenises the corpus."""
 
@@ -44,6 +54,8 @@ class Counts(Rates, total=False):
     sample_tokens: Count
     scripts: dict[Text, Rates]
     trained_on: _Trained
+    extended: _Extended
+    """What was added to a finished vocabulary."""
     vocabulary: Text
     lower_case: Flag
     strip_accents: Flag

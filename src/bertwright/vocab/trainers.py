@@ -19,7 +19,7 @@ from __future__ import annotations
 import io
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice, repeat
 from math import floor
@@ -65,6 +65,17 @@ def first_entries(config: VocabConfig, words: Mapping[str, int]) -> tuple[list[s
         raise _too_small(config, int(entries[-1]) + len(special), len(alphabet), fits)
     continuing = [CONTINUATION + character for character, needed in zip(alphabet, inside, strict=True) if needed]
     return [*special, *sorted(alphabet), *sorted(continuing)], sorted(alphabet)
+
+
+def missing_characters(config: VocabConfig, entries: Sequence[str], words: Mapping[str, int]) -> list[str]:
+    """The characters of `words` that `alphabet_coverage` keeps and `entries` lack, with their ## forms, commonest
+    first."""
+    characters, counts = count_characters(words)
+    covered = np.cumsum(counts)
+    enough = 1 + int(np.searchsorted(covered, config.alphabet_coverage * covered[-1])) if characters else 0
+    known = set(entries)
+    wanted = chain.from_iterable((c,) if _stands_alone(c) else (c, CONTINUATION + c) for c in characters[:enough])
+    return [entry for entry in wanted if entry not in known]
 
 
 def count_characters(words: Mapping[str, int]) -> tuple[list[str], NDArray[np.int64]]:

@@ -123,6 +123,27 @@ def test_the_same_entries_in_another_order_give_the_same_logits(
     assert float(loss) == pytest.approx(float(expected), abs=1e-6)
 
 
+@pytest.mark.parametrize("config", FAMILIES, ids=lambda config: config.family)
+def test_an_extended_vocabulary_leaves_what_is_known(config: NetworkConfig, tmp_path: Path) -> None:
+    """Ids of older entries stay, and so do the states and logits of texts that consist of them."""
+    theirs = network(config, 1).eval()
+    folder = write_stock(tmp_path / "older", theirs)
+    entries = entries_of(folder / "vocab.txt")
+    vocab = vocabulary(tmp_path / "new", [*entries, "word1word2", "őrség", "##s"])
+    own = network(config.model_copy(update={"vocab_size": 64}), 2).eval()
+    train = TrainConfig(phases=[PHASES[0]], init_from=folder, init_embeddings="pieces")
+    begun = start_from(own, folder, train, vocab, SILENT)
+    assert begun.new_V is not None and np.flatnonzero(begun.new_V).tolist() == [61, 62, 63]
+    for name, tensor in theirs.state_dict().items():
+        found = own.state_dict()[name]
+        assert torch.equal(
+            found[: len(tensor)] if name in (f"{config.family}.embeddings.token.weight", BIAS) else found, tensor
+        )
+    batch = random_batch([9, 5], 4)
+    with torch.no_grad():
+        torch.testing.assert_close(own(batch)[0][:, :61], theirs(batch)[0], rtol=0, atol=1e-6)
+
+
 @pytest.fixture
 def older(prepared: Prepared, tmp_path: Path) -> Path:
     """A network like that of `train`, whose vocabulary lacks a third of the entries and has others."""

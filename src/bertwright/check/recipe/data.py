@@ -246,9 +246,25 @@ def _labelled_texts(phase: ImportedData, recipe: Recipe, read: bool) -> Verdict:
     return ok(key, f"labelled {own.unit} in {names}; held out: {held}{''.join(parts)}")
 
 
+def _extended(config: VocabConfig, file: Path) -> Verdict:
+    """Return the verdict on a vocabulary to add entries to."""
+    from bertwright.vocab.extend import room_of
+    from bertwright.vocab.load import check_reachable, read_vocabulary
+
+    key = "vocab.extend"
+    try:
+        entries = read_vocabulary(file)
+        check_reachable(entries, config, key, file)
+        return ok(key, f"{file} has {len(entries):,} entries; up to {room_of(config, entries):,} are added")
+    except BertwrightError as cause:
+        return from_exception(key, cause)
+
+
 def given_vocabulary(config: VocabConfig, pending: Sequence[str]) -> tuple[list[str] | None, list[Verdict]]:
     """Return the entries of `vocab.file` (None: none is given, it is unusable, or no pending stage reads it), and the
-    verdict on it."""
+    verdict on it, or on the vocabulary to extend."""
+    if config.extend is not None and "vocab" in pending:
+        return None, [_extended(config, config.extend)]
     if config.file is None or not {"vocab", "examples"} & {*pending}:
         return None, []
     # Imported here: it needs numpy and tokenizers, which recipes without a given vocabulary do not.
