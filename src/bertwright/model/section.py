@@ -38,6 +38,9 @@ class ModelSection(Section):
     """Named size; give either this or `config`."""
     config: UserPath | None = known_by_content(None)
     """Path of a configuration file; give either this or `size`."""
+    ignore_vocab_size: bool = False
+    """Whether `vocab_size` of the configuration file is ignored, for a network with another vocabulary
+    (`train.init_embeddings`): the embedding then has a row for each entry of the run's vocabulary."""
     dropout: float | None = Field(None, ge=0, lt=1)
     """Dropout probability; if unset, the file's value, or the family's for a named size."""
     attention_dropout: float | None = Field(None, ge=0, lt=1)
@@ -56,6 +59,8 @@ class ModelSection(Section):
                 f"give exactly one of size ({', '.join(self.sizes)}) and config (a path); "
                 f"got size={self.size!r}, config={self.config and str(self.config)!r}"
             )
+        if self.ignore_vocab_size and self.config is None:
+            raise ValueError("ignore_vocab_size is about the file that config names; leave it out")
         return self
 
     def network(
@@ -73,7 +78,8 @@ class ModelSection(Section):
                 "make the examples with examples.plan=full-sentences or doc-sentences, or set model.kind=bert"
             )
         own = self._of_size() if self.config is None else self._of_file(family, self.config)
-        own |= {"vocab_size": self._rows(own.get("vocab_size", vocab_size), vocab_size), "labels": labels, "head": head}
+        rows = vocab_size if self.ignore_vocab_size else own.get("vocab_size", vocab_size)
+        own |= {"vocab_size": self._rows(rows, vocab_size), "labels": labels, "head": head}
         changes = {
             **dict.fromkeys(self.dropout_keys, self.dropout),
             self.attention_dropout_key: self.attention_dropout,
@@ -99,7 +105,8 @@ class ModelSection(Section):
         if rows < vocab_size:
             raise RecipeError(
                 f"model.config {self.config} has vocab_size {rows}, but the vocabulary has {vocab_size} entries; "
-                f"set vocab_size to at least {vocab_size} in that file, or train a smaller vocabulary (vocab.size)"
+                f"set model.ignore_vocab_size=true if the network is for another vocabulary, or train a smaller one "
+                "(vocab.size)"
             )
         # Rows beyond the vocabulary belong to no token; `export` removes them again.
         multiple = self.pad_vocab_to_multiple_of
