@@ -200,7 +200,8 @@ def _entry(key: bytes, data: bytes, shards: int) -> Entry:
     dtype = _DTYPES.get(number, f"dtype {number}")
     shape = tuple(_dimensions(found.get(2, b"")))
     if len(shape) > _MOST_DIMENSIONS or not all(0 <= size < _LONGEST_DIMENSION for size in shape):
-        raise ValueError(f"{_shown(key)} has the shape {shape}")
+        sizes = ", ".join(map(str, shape[:_MOST_DIMENSIONS]))
+        raise ValueError(f"{_shown(key)} cannot have {len(shape):,} dimensions of the sizes {sizes}")
     shard, offset, size = (_signed(found.get(number, b"\0")) for number in (3, 4, 5))
     slices = tuple(tuple(_extents(part)) for part in fields_of(data, 7))
     if not slices and not (0 <= shard < shards and offset >= 0 and size >= 0):
