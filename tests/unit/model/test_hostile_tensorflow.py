@@ -1,16 +1,15 @@
 """Damaged and hostile TensorFlow checkpoints end in an error that names the file, and cost little memory."""
 
-import math
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.reference.bundles import block, bundle, checked, field, place, sliced, table, variable, varint
 from tests.rows import each_row
 from torch import Tensor
 
@@ -26,70 +25,6 @@ INDEX, DATA = "bert_model.ckpt.index", "bert_model.ckpt.data-00000-of-00001"
 WHOLE, PARTS = "bert/embeddings/word_embeddings", ((0, 2), (2, 2))
 SPARSE, OVERCOMMIT = 2**40, Path("/proc/sys/vm/overcommit_memory")
 OVERCOMMITS = OVERCOMMIT.is_file() and OVERCOMMIT.read_text().strip() == "1"
-
-
-def varint(number: int) -> bytes:
-    number %= 2**64
-    head = bytearray()
-    while number >= 0x80:
-        head.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*head, number])
-
-
-def field(number: int, value: int | bytes) -> bytes:
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-def shape(*sizes: int) -> bytes:
-    return b"".join(field(2, field(1, size)) for size in sizes)
-
-
-def variable(
-    sizes: tuple[int, ...], size: int | None = None, offset: int = 0, shard: int = 0, dtype: int = 1, more: bytes = b""
-) -> bytes:
-    """A BundleEntryProto, by default of float32 at the beginning of the file."""
-    found = field(1, dtype) + field(2, shape(*sizes)) + field(3, shard) + field(4, offset)
-    return found + field(5, 4 * math.prod(sizes) if size is None else size) + more
-
-
-def sliced(sizes: tuple[int, ...], *parts: tuple[int, int]) -> bytes:
-    """The entry of a variable of slices along its first dimension, each given as its start and its length."""
-    rest = field(1, b"") * (len(sizes) - 1)
-    slices = (field(7, field(1, field(1, start) + field(2, length)) + rest) for start, length in parts)
-    return field(1, 1) + field(2, shape(*sizes)) + b"".join(slices)
-
-
-def block(entries: Iterable[tuple[bytes, bytes]], restarts: bytes = struct.pack("<II", 0, 1)) -> bytes:
-    """A block without shared prefixes."""
-    return b"".join(b"\0" + varint(len(k)) + varint(len(v)) + k + v for k, v in entries) + restarts
-
-
-def table(blocks: list[bytes], index: Callable[[list[tuple[int, int]]], bytes] | None = None, kind: int = 0) -> bytes:
-    """A table of LevelDB with valid checksums."""
-    data, places = b"", list[tuple[int, int]]()
-
-    def add(content: bytes) -> tuple[int, int]:
-        nonlocal data
-        place = (len(data), len(content))
-        data += content + bytes([kind]) + struct.pack("<I", masked_crc(content + bytes([kind])))
-        return place
-
-    places = [add(each) for each in blocks]
-    made = index or (lambda places: block((b"%d" % n, place(*each)) for n, each in enumerate(places)))
-    footer = place(*add(block([]))) + place(*add(made(places)))
-    return data + footer.ljust(40, b"\0") + MAGIC
-
-
-def place(start: int, size: int) -> bytes:
-    return varint(start) + varint(size)
-
-
-def bundle(entries: dict[str, bytes], header: bytes = field(1, 1), more: dict[bytes, bytes] | None = None) -> bytes:
-    rows = {name.encode(): entry for name, entry in entries.items()} | (more or {})
-    return table([block([(b"", header), *sorted(rows.items())])])
 
 
 def write(folder: Path, index: bytes, data: int | bytes = 64) -> Path:
@@ -112,11 +47,6 @@ def refused(prefix: Path) -> str:
         read(prefix)
     assert str(prefix.name) in str(error.value)
     return str(error.value)
-
-
-def checked(size: int) -> bytes:
-    """The checksum of so many zeros, as a field."""
-    return varint(6 << 3 | 5) + struct.pack("<I", masked_crc(bytes(size)))
 
 
 def test_a_file_made_here_is_read(tmp_path: Path) -> None:

@@ -149,14 +149,19 @@ def test_other_networks_are_named_and_refused(name: str, said: str) -> None:
 def test_optimizers_of_each_program_are_left_out_and_heads_kept() -> None:
     kernel = "bert/pooler/dense/kernel"
     moments = [f"{kernel}/{end}" for end in ("adam_m", "adam_v", "LAMB", "LAMB_1", "Adam", "Adam_1", "lamb_m")]
-    moments += ["optimizer/iter/.ATTRIBUTES/VARIABLE_VALUE", f"{kernel}/.OPTIMIZER_SLOT/optimizer/m"]
+    moments += ["optimizer/_variables/1/.ATTRIBUTES/VARIABLE_VALUE", f"{kernel}/.OPTIMIZER_SLOT/optimizer/m"]
     counters = ["global_step", "beta1_power", "good_steps", "current_loss_scale", "local_step", "batch_finite"]
+    counters += [f"optimizer/{name}/.ATTRIBUTES/VARIABLE_VALUE" for name in ("iter", "_learning_rate")]
     others = [f"{kernel}/accum", f"{kernel}/ExponentialMovingAverage"]
     heads = {"output_weights": "classifier.weight", "output_bias": "classifier.bias"}
     heads |= {"cls/squad/output_weights": "qa_outputs.weight", "new/head/kernel": "new/head/kernel"}
     named = name_all(dict.fromkeys([kernel, *moments, *counters, *others, *heads], (2, 2)))
     assert named.tensors == {"bert.pooler.dense.weight": kernel} | {theirs: name for name, theirs in heads.items()}
-    assert list(named.left_out.values()) == [len(moments), len(counters), len(others)]
+    assert named.left_out == {
+        "moments of the optimizer": len(moments),
+        "counters of the training": len(counters),
+        "averages, gradients and copies of weights": len(others),
+    }
 
 
 def test_two_variables_of_one_tensor_are_refused() -> None:

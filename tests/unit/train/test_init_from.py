@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tests.conftest import Prepared
+from tests.reference.bundles import write_google
 from tests.reference.teachers import write_stock
 from tests.rows import each_row
 from tests.unit.tasks.test_distillation import bert, distilbert, modern, network
@@ -17,6 +18,7 @@ from tests.unit.train.test_run import Notes, metric_lines, same, weights
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import ArtifactError, Interrupted, RecipeError
+from bertwright.model.bert.network import BertConfig
 from bertwright.model.classifier import Classifier
 from bertwright.model.family import ANSWERS, Head
 from bertwright.model.interop.stock import load_tensors
@@ -168,6 +170,21 @@ def test_a_transformers_folder_with_the_same_vocabulary_works(train: Train, prep
     (folder / "vocab.txt").write_text("".join(f"{entry}\n" for entry in entries))
     done = train("done", **keys)
     assert done.manifest["inputs"]["train.init_from"] and done.counts["steps"] == 12
+
+
+def test_a_tensorflow_checkpoint_starts_as_the_same_weights_in_safetensors_do(
+    train: Train, prepared: Prepared, tmp_path: Path
+) -> None:
+    stock = network(BertConfig.model_validate({**MODEL, "vocab_size": 200}), 1)
+    folder = write_stock(tmp_path / "stock", stock)
+    config = json.loads((folder / "config.json").read_text())
+    google = write_google(tmp_path / "google", config, load_file(folder / "model.safetensors"))
+    for each in (folder, google.parent):
+        (each / "vocab.txt").write_bytes(prepared.vocab.file("vocab.txt").read_bytes())
+    done = [train(name, phases=[PHASES[0]], init_from=start) for name, start in (("a", folder), ("b", google))]
+    assert same(*map(weights, done))
+    assert done[1].counts["init"]["folder"] == str(google)
+    assert len({each.manifest["inputs"]["train.init_from"] for each in done}) == 2
 
 
 def test_layers_without_a_network_or_number_are_refused(tmp_path: Path) -> None:

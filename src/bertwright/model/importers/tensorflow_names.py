@@ -91,12 +91,12 @@ _MOMENT = re.compile(
 )
 _COUNTER = re.compile(
     r"^(global_step|save_counter|step|_CHECKPOINTABLE_OBJECT_GRAPH|beta[12]_power|\w*loss_scale\w*|good_steps|bad_steps"
-    rf"|local_step|batch_finite)({_VALUE})?$|/loss_scale\w*$"
+    rf"|local_step|batch_finite|optimizer/_?(iter|iterations|learning_rate|decay|beta_[12]))({_VALUE})?$|/loss_scale\w*$"
 )
 _COPY = re.compile(r"/(accum|shadow|ExponentialMovingAverage)$")
 _LEFT_OUT = (
-    ("moments of the optimizer", _MOMENT),
     ("counters of the training", _COUNTER),
+    ("moments of the optimizer", _MOMENT),
     ("averages, gradients and copies of weights", _COPY),
 )
 _FAMILIES = (
