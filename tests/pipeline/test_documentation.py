@@ -21,6 +21,7 @@ import torch
 from safetensors.torch import load_file
 from tests.pipeline.command import RECIPES, ROOT
 from tests.pipeline.conftest import Call
+from tests.reference.bundles import write_google
 from tests.reference.teachers import SPECIALS, write_stock
 from tests.rows import each_row
 from tests.server import serving
@@ -390,10 +391,10 @@ def foreign_network(path: Path) -> None:
         del config["architectures"], config["model_type"]
         (folder / "bert_config.json").write_text(json.dumps(config), encoding="utf-8")
         (folder / "config.json").unlink()
-        torch.save(
-            {"model": tensors} if path.suffix else tensors, path if path.suffix else folder / "pytorch_model.bin"
-        )
-        if path.suffix:
+        if not path.suffix:
+            write_google(folder, config, tensors)
+        else:
+            torch.save({"model": tensors}, path)
             for name in ("bert_config.json", "vocab.txt"):
                 (folder / name).rename(path.parent / name)
     else:

@@ -83,7 +83,7 @@ def checked(data: int | bytes) -> bytes:
 
 def write_google(folder: Path, config: Mapping[str, object], tensors: Mapping[str, Tensor]) -> Path:
     """Write a pre-trained BERT, with the names of transformers, as Google's program does; returns its prefix."""
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     prefix, entries, data = folder / "bert_model.ckpt", dict[str, bytes](), b""
     for name, tensor in tensors.items():
         module, _, parameter = name.replace("encoder.layer.", "encoder.layer_").rpartition(".")

@@ -116,8 +116,7 @@ def test_of_several_the_newest_is_read_if_it_is_named(copied: Path) -> None:
 
 def test_format_v1_is_refused_with_its_way(copied: Path) -> None:
     for given in (copied / "old", copied / "old" / "bert_model.ckpt"):
-        weights = TensorFlowWeights.find(given)
-        assert weights is not None
+        weights = open_weights(given)
         with pytest.raises(ArtifactError, match=r"of format V1, .* write_version=tf.train.SaverDef.V2"):
             weights.stored  # noqa: B018
 

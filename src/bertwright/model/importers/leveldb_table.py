@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 
 from bertwright.core.checksums import masked_crc
+from bertwright.core.files import naming
 from bertwright.core.protocol_buffers import varint
 
 MAGIC = struct.pack("<Q", 0xDB4775248B80FB57)
@@ -52,6 +54,14 @@ def read_table(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 def is_table(data: bytes) -> bool:
     """Whether a file that ends with `data` may be a table."""
     return len(data) >= _FOOTER and data.endswith(MAGIC)
+
+
+def is_table_file(path: Path) -> bool:
+    """Whether a file ends like a table."""
+    with naming(path), path.open("rb") as handle:
+        size = handle.seek(0, 2)
+        handle.seek(max(0, size - _FOOTER))
+        return is_table(handle.read())
 
 
 def _place(data: bytes, at: int) -> tuple[tuple[int, int], int]:

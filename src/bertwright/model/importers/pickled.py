@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from bertwright.core.errors import ArtifactError
 from bertwright.model.importers.checkpoints import Checkpoint, checkpoint_of
 from bertwright.model.importers.index import indexed_files
+from bertwright.model.importers.leveldb_table import is_table_file
 from bertwright.model.importers.torch_file import Place, check_lengths, read_torch_file
 from bertwright.model.importers.weights import Stored, Weights
 from bertwright.model.importers.zip_archive import LOCAL
@@ -41,7 +42,9 @@ class PickledWeights(Weights):
     def find(cls, path: Path) -> Self | None:
         """See `Weights`. In a folder, weights have the name that transformers gives them, or are the only such file."""
         if path.is_file():
-            return cls(path) if path.suffix in _SUFFIXES or _is_pickle(path) else None
+            # TensorFlow's first checkpoints had one of these suffixes, too.
+            named = path.suffix in _SUFFIXES and not is_table_file(path)
+            return cls(path) if named or _is_pickle(path) else None
         if (path / WEIGHTS).is_file():
             return cls(path / WEIGHTS)
         if (path / INDEX).is_file() or (path.is_dir() and _others(path)):

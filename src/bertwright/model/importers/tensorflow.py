@@ -13,7 +13,7 @@ import numpy as np
 
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import naming, read_text
-from bertwright.model.importers.leveldb_table import MAGIC
+from bertwright.model.importers.leveldb_table import is_table_file
 from bertwright.model.importers.tensorflow_bundle import Bundle
 from bertwright.model.importers.tensorflow_names import Named, is_transposed, name_all, stored_shape
 from bertwright.model.importers.weights import Stored, Weights
@@ -136,7 +136,9 @@ class TensorFlowWeights(Weights):
 def _prefixes(folder: Path) -> list[Path]:
     """Return the beginnings of the names of the checkpoints in a folder, by name."""
     data = {_DATA.sub("", file.name) for file in folder.glob("*.data-*-of-*")}
-    found = {file.stem for file in folder.glob("*.index") if file.is_file() and (file.stem in data or _is_table(file))}
+    found = {
+        file.stem for file in folder.glob("*.index") if file.is_file() and (file.stem in data or is_table_file(file))
+    }
     return [folder / name for name in sorted(found)]
 
 
@@ -151,20 +153,13 @@ def _prefix_of(path: Path) -> Path:
 
 
 def _is_one(path: Path) -> bool:
-    return bool(path.name) and (_index_of(_prefix_of(path)).is_file() or (path.is_file() and _is_table(path)))
+    return bool(path.name) and (_index_of(_prefix_of(path)).is_file() or (path.is_file() and is_table_file(path)))
 
 
 def _old_files(folder: Path) -> list[Path]:
     """Return the checkpoints of format V1 in a folder: single files, most of which have the step in their names."""
     files = (path for path in folder.glob("*.ckpt*") if path.is_file() and path.suffix != ".index")
-    return sorted(filter(_is_table, files))
-
-
-def _is_table(path: Path) -> bool:
-    with naming(path), path.open("rb") as handle:
-        size = handle.seek(0, 2)
-        handle.seek(max(0, size - len(MAGIC)))
-        return handle.read() == MAGIC
+    return sorted(filter(is_table_file, files))
 
 
 def _newest(folder: Path) -> str:
