@@ -203,6 +203,32 @@ def test_a_recipe_is_refused_for_the_formats_that_refuse_its_network(
         assert bool(refused) == bool(unwritable(name, network)), (name, refused)
 
 
+@pytest.mark.parametrize("family", ["bert", "distilbert", "modern"])
+def test_vectors_of_length_1_are_certified_where_vectors_are_computed(
+    family: str, trained: Callable[..., Any], tmp_path: Path
+) -> None:
+    vocab = trained().vocab
+    entries = len(read_vocabulary(vocab.file("vocab.txt")))
+    network = {"bert": _bert(entries, False), "distilbert": distilbert(entries), "modern": modern(entries)}[family]
+    hf = make_folder(tmp_path / "hf")
+    write_hf_folder(hf, build_model(network.model_copy(update={"head": "vector"})), vocab)
+    assert Published(hf).unit_vectors and Published(hf).head == "encoder"
+    for name in get_args(Format):
+        refused = runtime_named(name).refusal(Published(hf))
+        assert bool(refused) == bool(unwritable(name, network)), (name, refused)
+    if family != "bert":  # of the others, tests/unit/test_embeddings.py compares the vectors
+        return
+    names = [name for name in ("sentence-transformers", "onnx") if not runtime_named(name).missing()]
+    if not names:
+        pytest.skip("neither sentence-transformers nor ONNX Runtime is installed")
+    rows = rows_of(certify(hf, Lines("these", TEXTS), names))
+    for name in names:
+        row = rows[name]
+        assert (row["status"], row["why"]) == ("agrees", ""), row
+        assert row["outputs"].keys() >= {"hidden", "vector"}
+        assert all(each["largest"] <= 1e-5 and each["cosine"] > 0.99999 for each in row["outputs"].values())
+
+
 def test_other_ids_of_a_text_are_shown_from_the_first_that_differs(tmp_path: Path) -> None:
     row: Row = {"runtime": "static", "title": "model2vec", "version": "", "status": "agrees", "why": ""}
     texts = Texts(Published(tmp_path), ["long text", "short", "same"], [[0, 1, 2], [0, 1, 2], [0, 2]], ["a", "b", "c"])

@@ -13,7 +13,7 @@ from bertwright.examples.columns import FOLDER
 from bertwright.examples.loader import Heldout
 from bertwright.model.model import Model
 from bertwright.tasks.embedding.config import EmbeddingConfig
-from bertwright.tasks.embedding.embedding_scores import Found, scores_of, search
+from bertwright.tasks.embedding.embedding_scores import Found, candidates, scores_of, search
 from bertwright.tasks.embedding.examples import PairExamples
 from bertwright.tasks.embedding.objective import Contrast
 from bertwright.tasks.objective import outputs
@@ -28,10 +28,12 @@ def evaluate(model: Model, heldout: HeldOut, settings: Scoring, task: EmbeddingC
     batches = list(Heldout.evenly(examples, settings.max_sequences or None).batches(settings.batch))
     vectors_SH = np.concatenate(list(outputs(model, batches, heldout.log)))
     labels_S3 = np.concatenate([batch.sequence_labels for batch in batches])
-    pairs, counts = int((labels_S3[:, 0] == 1).sum()), heldout.examples.counts["heldout"]
+    counts = heldout.examples.counts["heldout"]
     sizes = Contrast(task).sizes(vectors_SH.shape[1])
     scores = scores_of(vectors_SH, labels_S3, sizes)
-    scores |= {name: counts[name] for name in ("chance", "repeated")} | {"sequences": pairs}
+    anchors = np.flatnonzero(labels_S3[:, 0] == 1)
+    compared = candidates(labels_S3[anchors, 2], labels_S3[anchors + 1, 2], labels_S3[anchors, 1])
+    scores |= {"chance": float((1 / compared).mean()), "repeated": counts["repeated"], "sequences": len(anchors)}
     scores["untrained"] = by_chance(scores)
     worst = list[dict[str, Any]]()
     if settings.samples and scores["recall_at_1"] is not None:
