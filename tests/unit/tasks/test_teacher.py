@@ -14,9 +14,11 @@ from tests.rows import each_row
 from tests.unit.tasks.test_distillation import bert, distilbert, modern, network
 
 from bertwright.core.errors import ArtifactError, RecipeError
+from bertwright.core.files import sha256, sha256_of
 from bertwright.model.interop.stock import load_stock
 from bertwright.model.pretrained_config import content_of, other_vocabulary, read_pretrained
 from bertwright.tasks.distillation.config import DistillationConfig
+from bertwright.tasks.distillation.teacher import load_weights
 from bertwright.tasks.distillation.teacher_fit import misfits
 from bertwright.vocab.config import VocabConfig
 
@@ -59,6 +61,8 @@ def test_the_content_is_that_of_the_files_wherever_they_lie(tmp_path: Path) -> N
     one, same = (write_stock(tmp_path / name, network(bert(2), 1)) for name in ("one", "same"))
     other = write_stock(tmp_path / "other", network(bert(2), 2))
     assert content_of(one) == content_of(same) == read_pretrained(one).content != content_of(other)
+    files = ("config.json", "model.safetensors", "vocab.txt")
+    assert content_of(one) == sha256_of({name: sha256(one / name) for name in files})
     (same / "vocab.txt").write_text("[PAD]\n")
     assert content_of(one) != content_of(same)
 
@@ -177,10 +181,11 @@ def test_a_pickle_of_weights_is_read(tmp_path: Path) -> None:
     torch.save(tensors | {"cls.predictions.decoder.weight": tensors["bert.embeddings.word_embeddings.weight"]},
                folder / "pytorch_model.bin")  # fmt: skip
     (folder / "model.safetensors").unlink()
-    read = load_stock(folder)
-    assert read.config == bert(2)
-    for name, tensor in model.state_dict().items():
-        assert torch.equal(read.state_dict()[name], tensor), name
+    for given in (folder, folder / "pytorch_model.bin"):
+        read = load_weights(read_pretrained(given))
+        assert read.config == bert(2)
+        for name, tensor in model.state_dict().items():
+            assert torch.equal(read.state_dict()[name], tensor), name
 
 
 def test_weights_in_several_files_are_read_by_their_index(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from bertwright.model.bert.network import BertConfig
 from bertwright.model.classifier import Classifier
 from bertwright.model.family import ANSWERS, Head
 from bertwright.model.interop.stock import load_tensors
-from bertwright.model.pretrained_config import Pretrained, read_pretrained
+from bertwright.model.pretrained_config import Pretrained, content_of, read_pretrained
 from bertwright.model.transfer_config import other_kinds, transfer
 from bertwright.train.config import TrainConfig
 from bertwright.train.setup.initial_weights import taken
@@ -185,6 +185,29 @@ def test_a_tensorflow_checkpoint_starts_as_the_same_weights_in_safetensors_do(
     assert same(*map(weights, done))
     assert done[1].counts["init"]["folder"] == str(google)
     assert len({each.manifest["inputs"]["train.init_from"] for each in done}) == 2
+
+
+def test_a_checkpoint_of_another_trainer_starts_the_same_training(
+    train: Train, prepared: Prepared, tmp_path: Path
+) -> None:
+    entries = prepared.vocab.file("vocab.txt").read_text().splitlines()
+    stock = network(BertConfig(**{**MODEL, "vocab_size": len(entries), "next_sentence": False}), 1)
+    folder = write_stock(tmp_path / "stock", stock, entries)
+    keys: dict[str, Any] = {"phases": [PHASES[0]]}
+    done = train("done", **keys, init_from=folder)
+    state = {f"module.{name}": tensor for name, tensor in load_file(folder / "model.safetensors").items()}
+    (folder / "config.json").rename(folder / "bert_config.json")
+    (folder / "model.safetensors").unlink()
+    file = folder / "ckpt_7038.pt"
+    torch.save({"model": state, "optimizer": {"state": {0: torch.ones(3)}}, "epoch": 3}, file)
+    from_file = train("from file", **keys, init_from=file)
+    assert same(weights(from_file), weights(done))
+    one, two = (made.manifest["inputs"]["train.init_from"] for made in (done, from_file))
+    assert one != two == content_of(file) == content_of(folder)
+    with pytest.raises(Interrupted):
+        train("stopped", **keys, init_from=file, log=Notes(kill_at_row=2))
+    file.unlink()  # a training that has begun knows what it started from
+    assert same(weights(train("stopped", **keys, init_from=file)), weights(done))
 
 
 def test_layers_without_a_network_or_number_are_refused(tmp_path: Path) -> None:
