@@ -61,7 +61,7 @@ def model(base: Path, **changed: int) -> str:
     network: dict[str, Any] = json.loads((base / "train" / "model" / "config.json").read_text()) | changed
     keys = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "max_position_embeddings")
     return json.dumps({**{key: network[key] for key in keys}, "hidden_dropout_prob": 0.0, "model_type": "bert",
-                       "attention_probs_dropout_prob": 0.0, "initializer_range": 0.06})  # fmt: skip
+                       "attention_probs_dropout_prob": 0.0, "initializer_range": 0.06, "vocab_size": 8000})  # fmt: skip
 
 
 def ways(base: Path, seconds: float, rate: float) -> Iterator[tuple[str, str, dict[str, int]]]:

@@ -3,7 +3,7 @@ learns from. `Recipe.check` runs these checks with all others if there is one.""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from bertwright.examples.config import PAIRS, PlanSet
 from bertwright.examples.labelled.config import missing_glue
 from bertwright.model.config import NetworkConfig, network_of, unsupported_heads
 from bertwright.model.pretrained_config import NEW_ROWS, Pretrained, other_vocabulary, other_words, read_pretrained
-from bertwright.model.transfer_config import no_moments, other_kinds, transfer
+from bertwright.model.transfer_config import no_moments, other_kinds, repeated_layers, transfer, wrong_tiles
 from bertwright.optim.config import OptimConfig, other_moments
 from bertwright.tasks.config import TaskConfig
 from bertwright.tasks.distillation.config import DistillationConfig
@@ -136,16 +136,23 @@ def wrong_start(
         difference = other_vocabulary(given, vocab) if vocab.file and not other_entries else ""
         if difference:
             yield _START, f"{given.path} {other_words(given, f'vocab.file {vocab.file}', difference, NEW_ROWS)}"
-        if train.init_layers:
-            found = list(_wrong_layers(train, network, given))
+        layers: Sequence[int] = train.init_layers
+        if train.init_tiled:
+            misfit = wrong_tiles(network, given.network, layers)
+            found = [("train.init_tiled", f"{given.path}: {misfit}")] if misfit else []
+            layers = layers or repeated_layers(network, given.network)
         else:
-            found = list(_wrong_network(given.path, given.network, network, given.config_file))
+            found = list(_wrong_network(given.path, given.network, network, given.folder / "config.json")) * (
+                not layers
+            )
+        if train.init_layers and not found:
+            found = list(_wrong_layers(train, network, given))
         yield from found
         # A vocabulary that is not given is compared where it is known: rows say nothing about entries.
         known = vocab.file and not difference and not other_entries
         rows = {} if known else {"vocab_size": given.network.vocab_size}
         like = network.model_copy(update=rows)
-        if not found and (faults := transfer(like, given, len(given.entries), train.init_layers).faults):
+        if not found and (faults := transfer(like, given, len(given.entries), layers, tiled=train.init_tiled).faults):
             more = f" ({len(faults)} tensors differ)" if len(faults) > 1 else ""
             text = f"{given.path} is another network: {faults[0]}{more}"
             where = f" (model.config={given.config_file})" if given.config_file else ""
@@ -178,11 +185,11 @@ def _wrong_layers(train: TrainConfig, network: NetworkConfig, given: Pretrained)
         text = f"{list(layers)} must be {own} numbers from 1 to {depth}, one for each layer of [model]"
         yield _LAYERS, f"{text}, each a layer of {where}"
         return
-    if deeper.hidden_size != network.hidden_size:
+    if deeper.hidden_size != network.hidden_size and not train.init_tiled:
         text = f"the layers of {where} are {deeper.hidden_size} wide, but those of [model] are {network.hidden_size}"
         yield _LAYERS, f"{text}; choose a model of the same width, or leave init_layers out"
         return
-    if deeper.num_attention_heads != network.num_attention_heads:
+    if deeper.num_attention_heads != network.num_attention_heads and not train.init_tiled:
         text = f"the layers of {where} have {deeper.num_attention_heads} attention heads"
         text += (
             f", but those of [model] have {network.num_attention_heads}, which would interpret the same weights "

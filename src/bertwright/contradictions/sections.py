@@ -289,6 +289,8 @@ def unused_with_own_files(train: TrainConfig, evaluate: EvaluateConfig, examples
 def _starts_of_pretraining(train: TrainConfig) -> Iterator[Mistake]:
     if train.init_layers:
         yield "train.init_layers", "are for pre-training; a classifier starts from all layers of train.init_from"
+    if train.init_tiled:
+        yield "train.init_tiled", "is for pre-training; a classifier has the sizes of train.init_from"
     if train.init_embeddings != "random":
         text = f"{train.init_embeddings} is for pre-training; a classifier keeps the vocabulary of train.init_from"
         yield "train.init_embeddings", f"{text}; leave it out"

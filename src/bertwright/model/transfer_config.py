@@ -53,22 +53,27 @@ def transfer(
     entries: int | None = None,
     layers: Sequence[int] = (),
     other_entries: bool = False,
+    tiled: bool = False,
 ) -> Transfer:
     """Match the tensors of `own` with those of the network in `given`, of which it has the `layers`, counted from 1, or
     all of them.
 
     Heads may be absent on either side. Embeddings may have other rows beyond the `entries` of the vocabulary, and any
-    rows if the vocabulary has `other_entries`.
+    rows if the vocabulary has `other_entries`. Tensors that are `tiled` may be larger here.
     """
     theirs, taken, drawn, faults = given.tensors, dict[str, str](), list[str](), list[str]()
     rest = {name for name in theirs if not _unchosen(name, given.network.family, layers)}
     for name, shape in own.tensors.items():
         source = next((there for there in _sources(name, own, given, layers) if there in theirs), None)
         rest -= {source}
+        # Of a tiled table, only rows are compared.
+        columns = 1 if tiled and len(shape) == 2 and has_row_per_entry(name) else len(shape)
+        own_shape, other_shape = shape[:columns], theirs[source][:columns] if source else ()
         if source is not None and (
-            theirs[source] == shape
-            or _same_entries(name, theirs[source], shape, entries)
-            or (other_entries and has_row_per_entry(name) and theirs[source][1:] == shape[1:])
+            other_shape == own_shape
+            or _same_entries(name, other_shape, own_shape, entries)
+            or (other_entries and has_row_per_entry(name) and other_shape[1:] == own_shape[1:])
+            or (tiled and not has_row_per_entry(name) and _fits_into(other_shape, own_shape))
         ):
             taken[name] = source
         elif source is None and _in_head(name, own.family):
@@ -140,6 +145,56 @@ def correspondence(given: Pretrained, vocab: VocabConfig) -> Correspondence:
     # A folder that does not state its settings is taken to have these.
     older = given.text_settings or settings
     return correspond(entries_of(vocab.file), given.entries, settings, older, special_names(given.folder))
+
+
+def repeated_layers(own: NetworkConfig, given: NetworkConfig) -> list[int]:
+    """Return the layer, counted from 1, from which each layer of a network at least as deep starts: one of its kind,
+    in order, and about evenly repeated. [] if there is none of its kind."""
+    kinds, theirs, chosen = _kinds(own), _kinds(given), list[int]()
+    for place, kind in enumerate(kinds):
+        even = place * len(theirs) // len(kinds)
+        fits = [layer for layer in range(len(theirs)) if theirs[layer] == kind]
+        if not fits:
+            return []
+        chosen.append(1 + min(fits, key=lambda layer: abs(layer - even)))
+    return chosen
+
+
+_SIZES = {
+    *("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size"),
+    *("dim", "n_layers", "n_heads", "hidden_dim"),
+}
+"""The fields of all families that a tiled network may have larger."""
+
+
+def wrong_tiles(own: NetworkConfig, given: NetworkConfig, layers: Sequence[int]) -> str:
+    """Why a network cannot start from tiles of another one, and what would be right, as a phrase; "" if it can."""
+    if own.family != given.family:
+        return f"[model] is a {own.title}, but that network a {given.title}; set model.kind={given.family}"
+    for name in type(own).model_fields:
+        if name not in _SIZES and name not in own.may_differ and getattr(own, name) != getattr(given, name):
+            return f"{name} is {getattr(given, name)} there but {getattr(own, name)} in [model]; set it to that"
+    sizes = ("hidden_size", "intermediate_size", *(() if layers else ("num_hidden_layers",)))
+    for name in sizes:
+        if getattr(own, name) < getattr(given, name):
+            text = f"{name} is {getattr(given, name)} there but only {getattr(own, name)} in [model]"
+            return f"{text}; give [model] at least as much, or choose its layers with init_layers"
+    width, theirs = (each.hidden_size // each.num_attention_heads for each in (own, given))
+    if width != theirs:
+        heads = own.hidden_size / theirs
+        right = f"set the number of heads to {heads:.0f}" if heads.is_integer() else f"choose a multiple of {theirs}"
+        return (
+            f"attention heads are {theirs} wide there but {width} in [model]; {right} for a width of {own.hidden_size}"
+        )
+    if not layers and not repeated_layers(own, given):
+        return "it has no layer of the kind of one of [model]; choose another depth, or init_layers"
+    if layers or any(getattr(own, name) != getattr(given, name) for name in sizes):
+        return ""
+    return "[model] is not larger than that network, so that there is nothing to tile; leave init_tiled out"
+
+
+def _fits_into(there: tuple[int, ...], here: tuple[int, ...]) -> bool:
+    return len(there) == len(here) and all(a <= b for a, b in zip(there, here, strict=True))
 
 
 def no_moments(checkpoint: Path) -> str:

@@ -90,6 +90,10 @@ class TrainConfig(Section):
     """Layers of a deeper network to start from, numbered from 1, for example every second one (Sanh et al. 2019).
     The network in `init_from` must then have the same width, and each layer the same kind of attention. Empty: the
     network in `init_from` has the same layers as this one."""
+    init_tiled: bool = False
+    """Whether the network in `init_from` is smaller in width, depth, inner size or heads, and its weights are repeated
+    to fill this one, which at first computes nearly the same. Attention heads must have the same width; layers are
+    repeated evenly, or as `init_layers` says."""
     init_embeddings: Literal["random", "pieces", "text"] = "random"
     """Initial token embeddings. Without `init_from`: `random`, drawn like all other weights; or `text`, computed from
     which entries are neighbours in the text of the first phase, so that entries used alike start with similar vectors;
@@ -246,6 +250,8 @@ class TrainConfig(Section):
 
     @model_validator(mode="after")
     def _something_to_go_on_from(self) -> TrainConfig:
+        if self.init_tiled and self.init_from is None:
+            raise ValueError("init_tiled repeats the weights of another network: set init_from to that network")
         if self.init_layers and self.init_from is None:
             raise ValueError(
                 f"init_layers {list(self.init_layers)} are the layers of another network: set init_from to that network"
@@ -296,7 +302,7 @@ class TrainConfig(Section):
     def init_checkpoint(self) -> Artifact | None:
         """Return the checkpoint in `init_from`, whose moments are read too; None if it is a network without moments.
         Raises `ArtifactError` if its manifest is damaged."""
-        if self.init_from is None or self.init_layers or not (self.init_from / MANIFEST).is_file():
+        if self.init_from is None or self.init_layers or self.init_tiled or not (self.init_from / MANIFEST).is_file():
             return None
         given = open_artifact(self.init_from)
         return given if given.manifest["stage"] == "checkpoint" else None

@@ -252,6 +252,18 @@ def test_nothing_new_to_train_is_refused(train: Train, prepared: Prepared, tmp_p
     assert train("all", **only_new(folder, phases=PHASES)).counts["steps"] == 18
 
 
+def test_a_training_starts_from_tiles_of_a_smaller_network(train: Train, older: Path, tmp_path: Path) -> None:
+    """With rows for another vocabulary at once; the width is twice as large, the depth three times."""
+    large = {**MODEL, "hidden_size": 32, "num_attention_heads": 4, "num_hidden_layers": 3}
+    train("made", phases=PHASES[:1])  # writes bert.json
+    (tmp_path / "bert.json").write_text(json.dumps(large))
+    notes = Notes()
+    done = train("large", log=notes, **only_new(older, init_tiled=True))
+    assert done.counts["steps"] == 18 and any("layers as [1, 1, 1]" in line for line in notes.lines)
+    with pytest.raises(ArtifactError, match=r"hidden_size|is another network"):
+        train("refused", **only_new(older))
+
+
 def test_a_checkpoint_keeps_its_vocabulary(train: Train) -> None:
     done = train("done")
     checkpoint = max((done.path / "checkpoints").glob("step-*"))

@@ -20,7 +20,7 @@ from bertwright.model.pretrained_config import (
     read_pretrained,
     vocabulary_of,
 )
-from bertwright.model.transfer_config import correspondence, transfer
+from bertwright.model.transfer_config import correspondence, repeated_layers, transfer
 from bertwright.recipe import Recipe
 from bertwright.tasks.distillation.teacher_fit import KEY
 from bertwright.train.settings.identity import checkpoints_in
@@ -64,9 +64,12 @@ def _verdict(key: str, path: Path, recipe: Recipe, out: Path, stages: Sequence[s
             check_vocabulary(found, ours, key, NEW_ROWS if key == _START else "")
         what = f"{path}: {found.network.title}, {found.network.parameters:,} parameters"
         # What is not used of the network that training starts from, and what it does not have.
-        layers, notes = recipe.train.init_layers, list[str]()
+        tiled, notes = recipe.train.init_tiled, list[str]()
+        layers = recipe.train.init_layers
         if key == _START:
-            notes = transfer(recipe.network(), found, len(found.entries), layers, other_entries).notes
+            own = recipe.network()
+            layers = layers or (tuple(repeated_layers(own, found.network)) if tiled else ())
+            notes = transfer(own, found, len(found.entries), layers, other_entries, tiled).notes
         if other_entries:
             return _new_rows(key, found, recipe, ours, [what, *notes])
     except BertwrightError as cause:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,7 +41,13 @@ from bertwright.model.importers.origin import origin_of
 from bertwright.model.interop.stock import load_tensors
 from bertwright.model.model import Model
 from bertwright.model.pretrained_config import NEW_ROWS, check_vocabulary, read_pretrained, vocabulary_of
-from bertwright.model.transfer_config import Transfer, correspondence, has_row_per_entry, transfer
+from bertwright.model.transfer_config import (
+    Transfer,
+    correspondence,
+    has_row_per_entry,
+    repeated_layers,
+    transfer,
+)
 from bertwright.train.config import TrainConfig
 from bertwright.train.ranks.ranks import Ranks
 
@@ -73,7 +80,10 @@ def start_from(model: Model, given: Path, config: TrainConfig, vocab: Artifact, 
     new_rows = config.init_embeddings != "random"
     if not new_rows:
         check_vocabulary(other, vocab, KEY, NEW_ROWS)
-    found = transfer(model.config, other, entries, config.init_layers, new_rows)
+    own, layers = model.config, list(config.init_layers)
+    if config.init_tiled:
+        layers = layers or repeated_layers(own, other.network)
+    found = transfer(own, other, entries, layers, new_rows, config.init_tiled)
     if found.faults:
         raise ArtifactError(
             f"{KEY} {given} is another network: {found.faults[0]} ({len(found.faults)} tensors differ). Set [model] in "
@@ -95,6 +105,12 @@ def start_from(model: Model, given: Path, config: TrainConfig, vocab: Artifact, 
                 f"train.phases.N.trains new-rows, but {KEY} {given} has all {entries:,} entries of this vocabulary: no "
                 "row is new. Leave the phase out."
             )
+    if config.init_tiled:
+        from bertwright.model.tiling import tiled
+
+        theirs = tiled(own, other.network, theirs, found.taken, config.seed)
+        found = replace(found, taken={name: name for name in theirs})
+        log.say(f"train: weights of a smaller network are repeated, layers as {layers}")
     model.load_state_dict(taken(model.state_dict(), theirs, found, entries))
     log.say("; ".join([f"train: starting from {given}", *found.notes]))
     parts = {"drawn": found.drawn, "left_out": found.unused}
