@@ -9,7 +9,7 @@ from typing import Any
 
 from bertwright.core.artifact import MANIFEST
 from bertwright.core.errors import RecipeError
-from bertwright.model.pretrained_config import Pretrained, find_pretrained
+from bertwright.model.pretrained_config import Pretrained, config_file, find_pretrained
 from bertwright.vocab.entries import CONTINUATION, TextSettings
 
 _OF_SIZE = ("size", "dropout", "attention_dropout", "max_positions", "initializer_range", "pad_vocab_to_multiple_of")
@@ -63,7 +63,7 @@ class Start:
         model = self.trained["model"] if self.trained else {}
         if model.get("size"):
             return kind | {key: model[key] for key in _OF_SIZE if model.get(key) not in (None, 1)}
-        return kind | {"config": str(self.given.folder / "config.json")}
+        return kind | {"config": str(_config(self.given))}
 
 
 def read_start(path: Path) -> Start:
@@ -75,12 +75,24 @@ def read_start(path: Path) -> Start:
     given = find_pretrained(path)
     if given.other_task:
         raise RecipeError(f"--from {given.other_task}.")
+    _config(given)
     entries = list(given.entries)
     stated = given.text_settings
     settings = stated or guess_settings(entries)
     artifact = given.artifact
     trained = dict(artifact.manifest["config"]) if artifact and artifact.manifest["stage"] == "train" else None
     return Start(given, entries, settings, stated is None, trained, _language(given))
+
+
+def _config(given: Pretrained) -> Path:
+    """The file with its configuration, which `[model]` names; `RecipeError` if only its weights contain it."""
+    found = config_file(given.folder)
+    if found is None:
+        raise RecipeError(
+            f"--from {given.path} has its configuration inside the file of its weights, which a recipe cannot name. "
+            f"Make a folder of it first: bertwright import {given.path} --out FOLDER."
+        )
+    return found
 
 
 def guess_settings(entries: list[str]) -> TextSettings:
