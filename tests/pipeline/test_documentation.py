@@ -378,27 +378,29 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
 
 
 def foreign_network(path: Path) -> None:
-    """A network as another program saves it: NVIDIA's in a .pt with configuration and vocabulary beside it, Google's
-    with its own configuration, else a folder of transformers."""
+    """A network as another program saves it: Google's in a TensorFlow checkpoint, NVIDIA's in a .pt with configuration
+    and vocabulary beside it, else a folder of transformers."""
     letters = "aábcdeéfghiíjklmnoóöőprstuúüűvyz"
     entries = [*SPECIALS, *letters, *(f"##{letter}" for letter in letters), *(f"word{i}" for i in range(500))]
     network = PreTrainingModel(BertModelConfig(size="tiny").resolve(len(entries)))
-    folder = write_stock(path.with_suffix("") if path.suffix else path, network, entries)
-    if path.suffix or "uncased" in path.name:
-        tensors = load_file(folder / "model.safetensors")
-        (folder / "model.safetensors").unlink()
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-        del config["architectures"], config["model_type"]
-        (folder / "bert_config.json").write_text(json.dumps(config), encoding="utf-8")
-        (folder / "config.json").unlink()
-        if not path.suffix:
-            write_google(folder, config, tensors)
-        else:
-            torch.save({"model": tensors}, path)
-            for name in ("bert_config.json", "vocab.txt"):
-                (folder / name).rename(path.parent / name)
-    else:
+    folder = write_stock(path.with_suffix(""), network, entries)
+    if not path.suffix and "uncased" not in path.name:
         (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}', encoding="utf-8")
+        return
+    tensors = load_file(folder / "model.safetensors")
+    stated = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config = {key: value for key, value in stated.items() if key not in ("architectures", "model_type")}
+    for name in ("model.safetensors", "config.json"):
+        (folder / name).unlink()
+    place = path.parent if path.suffix else folder
+    (place / "bert_config.json").write_text(json.dumps(config), encoding="utf-8")
+    if not path.suffix:
+        write_google(folder, config, tensors)
+        return
+    (folder / "vocab.txt").rename(place / "vocab.txt")
+    activated = re.compile(r"(intermediate|pooler|transform)\.dense\.")
+    model = {activated.sub(r"\1.dense_act.", name): tensor for name, tensor in tensors.items()}
+    torch.save({"model": model, "optimizer": {"state": {0: {"step": 1}}, "param_groups": []}}, path)
 
 
 def without_corpus(words: list[str], finished: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
+from tests.reference.tensorflow_outputs import with_vocabulary
 from tests.rows import each_row
 from tests.unit.export.tiny import FAMILIES, TEXTS, entries, publish
 
@@ -329,3 +331,20 @@ def test_a_decoder_of_its_own_is_refused(tmp_path: Path) -> None:
     save_file(tensors | {name: copy}, source / "model.safetensors")
     with pytest.raises(ArtifactError, match="tied decoder"):
         imported(source, tmp_path / "other")
+
+
+def test_a_checkpoint_of_google_answers_as_its_program_did(tmp_path: Path) -> None:
+    golden = Path(__file__).parents[2] / "golden" / "tensorflow"
+    source = with_vocabulary(Path(shutil.copytree(golden / "google", tmp_path / "google")))
+    with pytest.raises(RecipeError, match="lower-case"):
+        read_source(source)
+    ours, facts = imported(source, tmp_path / "ours", given=Given(lower_case=True))
+    assert facts["source"]["kind"] == "TensorFlow checkpoint" and "moments of the optimizer" in facts["left_out"]
+    inputs, outputs = np.load(golden / "inputs.npz"), np.load(golden / "google" / "outputs.npz")
+    network = transformers.BertForPreTraining.from_pretrained(str(ours.folder)).eval()
+    ids, mask, segments = (torch.from_numpy(inputs[name]).long() for name in ("ids", "mask", "segments"))
+    with torch.inference_mode():
+        found = network(input_ids=ids, attention_mask=mask, token_type_ids=segments, output_hidden_states=True)
+    real = inputs["mask"] == 1
+    np.testing.assert_allclose(found.hidden_states[-1].numpy()[real], outputs["hidden"][real], atol=1e-5)
+    np.testing.assert_allclose(found.seq_relationship_logits.log_softmax(1).numpy(), outputs["next"], atol=1e-5)
