@@ -1,19 +1,25 @@
 """Entries that a text does not need are removed, and its pieces stay the same."""
 
+import bz2
+import lzma
 import random
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.conftest import SHARED
 from tests.rows import each_row
 
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.corpus.lines import open_lines
 from bertwright.vocab import prune
+from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.entries import SPECIALS, TextSettings
 from bertwright.vocab.prune import UsageCounter, keep
+from bertwright.vocab.run import train_entries
 from bertwright.vocab.split import build_tokenizer
 
+WIKIS = SHARED / "data" / "wiki"
 CASED = TextSettings(lower_case=False, strip_accents=False)
 
 
@@ -118,8 +124,6 @@ def test_no_text() -> None:
 
 
 def test_lines_of_files(tmp_path: Path) -> None:
-    import lzma
-
     text = "első sor\r\n\nmásodik\nvége"
     (tmp_path / "plain.txt").write_bytes(b"\xef\xbb\xbf" + text.encode())
     (tmp_path / "packed.txt.xz").write_bytes(lzma.compress(text.encode()))
@@ -154,3 +158,25 @@ def test_folders_without_a_corpus_are_refused(tmp_path: Path) -> None:
         open_lines([tmp_path])
     with pytest.raises(DataError, match="none"):
         open_lines([tmp_path / "none"])
+
+
+def markup_of(wiki: Path, characters: int = 150_000) -> list[str]:
+    """Lines of a dump's markup, which has words of its language among those of templates."""
+    opener = lzma.open if wiki.suffix == ".xz" else bz2.open
+    with opener(wiki, "rt", encoding="utf-8") as handle:
+        handle.read(100_000)  # the site's own names
+        return handle.read(characters).splitlines()
+
+
+@pytest.mark.skipif(not WIKIS.is_dir(), reason=f"no {WIKIS} here; BERTWRIGHT_SHARED names the folder of real data")
+def test_a_vocabulary_of_many_languages_keeps_one() -> None:
+    names = ("bnwiki.xml.xz", "elwiki.xml.xz", "hywiki.xml.xz", "mrwiki.xml.xz", "ukwiki.xml.xz", "viwiki.xml.xz")
+    texts = {name: markup_of(WIKIS / name) for name in names}
+    entries, _ = train_entries(VocabConfig(size=5000), (line for lines in texts.values() for line in lines[::2]))
+    for name, lines in texts.items():
+        counter = counted(entries, lines)
+        kept = [entries[i] for i in counter.kept()]
+        report = counter.report(counter.kept())
+        assert len(kept) < 0.7 * len(entries) and report["changed_tokens"] == 0, name
+        assert pieces(kept, lines) == pieces(entries, lines), name
+        assert 0 <= report["heldout_changed_words"] < 0.2 * report["heldout_words"], report
