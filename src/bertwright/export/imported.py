@@ -6,6 +6,7 @@ Names carry shapes: V vocabulary, K kept entries.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -198,8 +199,8 @@ def _decoder(source: Source) -> str:
 def _buffers(source: Source) -> dict[str, int]:
     """Tensors of the files that hold no weights, such as position_ids, by the last part of their names."""
     ours = source.names.our_names(source.weights.stored)
-    others = [name for name in source.weights.stored if name not in ours and not name.endswith((".weight", ".bias"))]
-    return {name.rpartition(".")[2]: 1 for name in others}
+    others = (name for name in source.weights.stored if name not in ours and not name.endswith((".weight", ".bias")))
+    return dict(Counter(name.rpartition(".")[2] for name in others))
 
 
 def _try(hf: Path, source: Source, entries: list[str], segments: bool) -> Vocabulary:
