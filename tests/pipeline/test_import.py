@@ -73,6 +73,8 @@ def test_a_certificate_is_green(stranger: Path, tmp_path: Path, call: Call) -> N
     certified = call("certify", tmp_path / "ours", "--runtimes", "transformers", "--json")
     assert certified.code == 0, certified.err
     assert {row["status"] for row in json.loads(certified.out)["rows"]} <= {"reference", "agrees"}
+    sent = call("publish", tmp_path / "ours", "hf://me/ours", "--dry-run")
+    assert sent.code == 0 and "import.json" in sent.out, sent
 
 
 def test_a_checkpoint_with_nothing_beside_it(stranger: Path, tmp_path: Path, call: Call) -> None:

@@ -40,7 +40,7 @@ class Parcel:
     left_here: list[str]
     """Names of files in the folder that are not sent, because nothing lists them."""
     fingerprint: str
-    """The SHA-256 of the training that the model came from."""
+    """The SHA-256 of the training that the model came from, or of the weights that it was imported from."""
 
     @property
     def digest(self) -> str:
@@ -97,7 +97,9 @@ def _of_copy(folder: Path) -> Parcel:
     provenance = read_provenance(folder)
     provenance.verify()
     files = _files(folder, {**provenance.files, PROVENANCE: provenance.own_entry()})
-    return Parcel(folder, files, provenance.unlisted_files(), str(provenance.stages["train"]["fingerprint"]))
+    # An imported network was not trained here; it is known by the files that it was imported from.
+    made = str(provenance.stages["train"]["fingerprint"]) if provenance.stages else provenance.weights[0][1]
+    return Parcel(folder, files, provenance.unlisted_files(), made)
 
 
 def _files(folder: Path, entries: Mapping[str, Mapping[str, Any]]) -> dict[str, ModelFile]:

@@ -113,3 +113,11 @@ def test_the_programs_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.Monke
     for file in re.findall(r"^\| `([\w/.]+)` \|", guide, re.MULTILINE):
         assert (tmp_path / "runs/wiki/export/hf" / file).is_file()
         assert not (tmp_path / "runs/reviews/export/hf" / file).exists()
+
+
+def test_a_folder_that_reads_less_than_its_network_could(tmp_path: Path) -> None:
+    model = publish(tmp_path / "model", "bert")
+    (model.folder / "sentence_bert_config.json").write_text('{"max_seq_length": 8}', encoding="utf-8")
+    runtime = SentenceTransformers()
+    assert runtime.explain(model, TEXTS[0] * 2).startswith("sentence_bert_config.json says that at most 8 tokens")
+    assert not runtime.explain(model, "Duna")

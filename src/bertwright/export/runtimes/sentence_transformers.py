@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 
 from bertwright.export.runtimes.hugging_face import quiet_transformers, without_weights
 from bertwright.export.runtimes.runtime import Outputs, Published, Reader, Runtime
+from bertwright.model.config_file import read_config_file
 
 
 class SentenceTransformers(Runtime):
@@ -41,6 +43,15 @@ class SentenceTransformers(Runtime):
             yield reader
         finally:
             torch.set_num_threads(before)
+
+    def explain(self, model: Published, text: str) -> str:
+        """As `Runtime.explain`: the folder may say that less of a text is read than the network can."""
+        file = model.folder / "sentence_bert_config.json"
+        stated = read_config_file(file) if file.is_file() else {}
+        most = stated.get("max_seq_length")
+        if not isinstance(most, int) or most >= model.positions or len(_all_ids(model.folder, text)) <= most:
+            return ""
+        return f"{file.name} says that at most {most} tokens of a text are read, of {model.positions} that could be."
 
 
 class _Vectors:
@@ -90,4 +101,16 @@ class _Scores:
 def _ids(model: Any, text: str) -> list[int]:
     features = model.preprocess([text])
     ids: list[int] = features["input_ids"][0][features["attention_mask"][0].bool()].tolist()
+    return ids
+
+
+@lru_cache(1)
+def _tokenizer(folder: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+
+
+def _all_ids(folder: Path, text: str) -> list[int]:
+    ids: list[int] = _tokenizer(folder)(text, verbose=False)["input_ids"]
     return ids
