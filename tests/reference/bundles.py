@@ -62,7 +62,7 @@ def table(blocks: list[bytes], index: Callable[[list[tuple[int, int]]], bytes] |
         return place
 
     places = [add(each) for each in blocks]
-    made = index or (lambda places: block((b"%d" % n, place(*each)) for n, each in enumerate(places)))
+    made = index or (lambda places: block((b"\xff%d" % n, place(*each)) for n, each in enumerate(places)))
     footer = place(*add(block([]))) + place(*add(made(places)))
     return data + footer.ljust(40, b"\0") + MAGIC
 

@@ -2,15 +2,18 @@
 networks that compute the same."""
 
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from tests.reference.bundles import bundle, checked, field, variable
 from tests.reference.tensorflow_outputs import compare_ours, compare_transformers, with_vocabulary
 from tests.rows import each_row
 
-from bertwright.core.errors import ArtifactError
+from bertwright.core import checksums
+from bertwright.core.errors import ArtifactError, MissingExtraError
 from bertwright.model.importers.members import open_weights
 from bertwright.model.importers.tensorflow import TensorFlowWeights
 from bertwright.model.importers.tensorflow_bundle import Bundle, slice_key
@@ -53,6 +56,28 @@ def test_partitioned_variables_are_put_together() -> None:
     for name in bundle.entries:
         expected = values["cube" if name.startswith("odd") else "table"]
         assert np.array_equal(bundle.read(name).view(expected.dtype), expected), name
+
+
+def test_bytes_of_a_machine_with_the_other_order_are_turned_round(tmp_path: Path) -> None:
+    """As in TensorFlow, which reads this file as well; its checksums are those of the bytes in the file."""
+    values = {name: (np.arange(3) + 0.5).astype(f">{name}") for name in ("f4", "f8", "i8", "f2", "u1")}
+    dtypes, data, entries = {"f4": 1, "f8": 2, "i8": 9, "f2": 19, "u1": 4}, b"", dict[str, bytes]()
+    for name, array in values.items():
+        stored = array.tobytes()
+        entries[name] = variable((3,), len(stored), len(data), dtype=dtypes[name], more=checked(stored))
+        data += stored
+    (tmp_path / "x.index").write_bytes(bundle(entries, field(1, 1) + field(2, 1)))
+    (tmp_path / "x.data-00000-of-00001").write_bytes(data)
+    for name, array in values.items():
+        assert Bundle(tmp_path / "x").read(name).view(name).tolist() == array.tolist()
+
+
+def test_the_package_for_checksums_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "google_crc32c", None)
+    checksums._crc32c.cache_clear()
+    with pytest.raises(MissingExtraError, match=r"need the package google-crc32c: pip install 'bertwright\[formats\]'"):
+        open_weights(GOLDEN / "google").files  # noqa: B018
+    checksums._crc32c.cache_clear()
 
 
 def test_keys_of_slices_are_in_the_order_of_their_numbers() -> None:
