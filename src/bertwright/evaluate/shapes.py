@@ -98,6 +98,8 @@ class Counts(TypedDict, total=False):
     """Each text by itself, if there are several or if training started from another network."""
     no_before: Text
     """Why that network is not scored."""
+    unrelated_cosine: Score
+    """Mean cosine of the vectors of different held-out sentences: means of the last hidden states."""
     overlap: Overlap
     """Held-out sentences that the training text has too."""
     classification_loss: Score

@@ -27,13 +27,16 @@ from bertwright.examples.planned import heldout_batches
 from bertwright.examples.run import run as make_examples
 from bertwright.examples.run_tasks import Inputs as ExamplesInputs
 from bertwright.examples.store import Store
+from bertwright.model.batch import packed_sequences
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.model.saved import save_model
+from bertwright.model.saved import load_network, save_model
 from bertwright.tasks.pretraining.scores import baselines, bits_per_character, entry_lengths, majority, readable
+from bertwright.tasks.pretraining.vectors import mean_of_cosines
 from bertwright.tasks.pretraining.verdict import untrained
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.run import run as make_vocab
+from bertwright.vocab.tokenizer import load_tokenizer
 
 LENGTH = 48
 WHO = ("A molnár", "The miller", "A halász", "The fisher", "Az erdész")
@@ -148,6 +151,24 @@ def test_scores_are_those_of_the_held_out_masks(made: Made, tmp_path: Path) -> N
     assert scores["bits_per_character"] == pytest.approx(scores["mlm_loss"] / math.log(2) * len(labels) / len(text))
     # untrained: near the uniform distribution over all rows of the embedding
     assert scores["mlm_loss"] == pytest.approx(math.log(size + 3), abs=0.3)
+
+
+def test_unrelated_sentences_are_compared_pair_by_pair(made: Made, tmp_path: Path) -> None:
+    scores = made.evaluate(tmp_path / "evaluate").counts
+    store, tokenizer = Store.open(made.examples, "heldout", made.vocab), load_tokenizer(made.vocab)
+    model = load_network(made.train.path / "model").eval()
+    cls, sep, mask = (tokenizer.ids(entry) for entry in ("[CLS]", "[SEP]", "[MASK]"))
+    ends, vectors = np.cumsum(store.sentences, dtype=np.int64), list[np.ndarray[Any, Any]]()
+    for end, length in zip(ends, store.sentences, strict=True):
+        if length >= 6:
+            ids = [cls, *store.tokens[end - length : end].tolist(), sep]
+            with torch.inference_mode():
+                hidden = model.encoder(packed_sequences([(ids, ())], mask)).double().numpy()
+            vectors.append(hidden.mean(0) / np.linalg.norm(hidden.mean(0)))
+    assert 2 < len(vectors) <= 256
+    cosines = [a @ b for i, a in enumerate(vectors) for b in vectors[:i]]
+    assert scores["unrelated_cosine"] == pytest.approx(np.mean(cosines), abs=1e-5)
+    assert mean_of_cosines(np.full((3, 4), np.nan)) is None
 
 
 def test_scores_do_not_depend_on_the_batch(made: Made, tmp_path: Path) -> None:

@@ -54,6 +54,14 @@ def test_masked_tokens(changes: dict[str, Any], begins: str) -> None:
     assert said(TOKENS, **changes).startswith(begins)
 
 
+def test_vectors_that_hardly_differ_are_named_with_the_remedy() -> None:
+    assert said(TOKENS, unrelated_cosine=0.934).endswith(
+        "Unrelated sentences have a mean cosine of 0.93: do not compare them by it; train vectors with "
+        "`bertwright embed RUN`, or subtract the mean vector."
+    )
+    assert all("cosine" not in said(TOKENS, unrelated_cosine=value) for value in (0.9, None))
+
+
 def test_repeated_text_is_reported_beside_the_score() -> None:
     few, many = ({"overlap": {"share": share, "sentences": 9, "run": "26 characters"}} for share in (0.02, 0.435))
     assert "memory" not in said(TOKENS, **few)

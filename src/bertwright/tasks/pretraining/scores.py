@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -37,10 +37,13 @@ from bertwright.tasks.pretraining.config import GAP
 from bertwright.tasks.pretraining.forgetting import losses_by_text
 from bertwright.tasks.pretraining.objective import PreTraining
 from bertwright.tasks.pretraining.table import before_and_after
+from bertwright.tasks.pretraining.vectors import unrelated_cosine
 from bertwright.tasks.pretraining.verdict import untrained
 from bertwright.tasks.task import Evaluation, HeldOut, Scoring
 from bertwright.vocab.entries import CLS, CONTINUATION, MASK, SEP, SPECIALS
 from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
+
+Result = TypeVar("Result")
 
 
 def evaluate(model: Model, heldout: HeldOut, settings: Scoring) -> Evaluation:
@@ -71,6 +74,7 @@ def evaluate(model: Model, heldout: HeldOut, settings: Scoring) -> Evaluation:
     for line in before_and_after(scores):
         heldout.log.say(f"evaluate: {line}")
     loss = "NaN" if scores["mlm_loss"] is None else f"{scores['mlm_loss']:.3f}"
+    scores["unrelated_cosine"] = _evaluated(model, lambda: unrelated_cosine(model, store, tokenizer))
     summary = f"loss {loss} (unigram {scores['unigram_loss']:.3f})"
     return Evaluation(scores, answer(model, questions, tokenizer), summary)
 
@@ -207,14 +211,9 @@ def answer(model: PreTrainingModel, questions: Sequence[Question], tokenizer: To
     """Each question with its most probable entries, best first; the model's training mode is restored."""
     if not questions:
         return []
-    # The model belongs to the caller and may be in training mode: dropout would change the words on each call.
-    was_training = model.training
-    model.eval()
-    with torch.inference_mode():
-        batch = packed_sequences([(question.ids, ()) for question in questions], tokenizer.ids(MASK))
-        device = next(model.parameters()).device
-        mlm_PV, _ = model(batch.map(lambda tensor: tensor.to(device)))
-    model.train(was_training)
+    batch = packed_sequences([(question.ids, ()) for question in questions], tokenizer.ids(MASK))
+    device = next(model.parameters()).device
+    mlm_PV, _ = _evaluated(model, lambda: model(batch.map(lambda tensor: tensor.to(device))))
     # Rows that only pad the embedding have no entry to show.
     best = mlm_PV[:, : len(tokenizer.vocabulary)].float().softmax(-1).topk(BEST)
     return [
@@ -226,6 +225,16 @@ def answer(model: PreTrainingModel, questions: Sequence[Question], tokenizer: To
         }
         for question, ps, ids in zip(questions, best.values.tolist(), best.indices.tolist(), strict=True)
     ]
+
+
+def _evaluated(model: PreTrainingModel, compute: Callable[[], Result]) -> Result:
+    # The model belongs to the caller and may be in training mode: dropout would change the result on each call.
+    was_training = model.training
+    model.eval()
+    with torch.inference_mode():
+        result = compute()
+    model.train(was_training)
+    return result
 
 
 def _whole_words(ids: np.ndarray[Any, Any], tokenizer: Tokenizer) -> list[int]:

@@ -4,7 +4,8 @@ behind their thresholds.
 A loss less than 0.2 nats below that of word frequencies is no use of the context (`untrained`). Otherwise the share of
 masked tokens that are guessed right decides: below 30 % a beginning, below 50 % fit for experiments, above it a good
 model of its kind of text. (MLPerf's BERT-large is trained to 72 % on Wikipedia.) An overlap of held-out and training
-sentences of 10 % or more is always said with it, because scores of repeated text show memory.
+sentences of 10 % or more is always said with it, because scores of repeated text show memory. So is a mean cosine of
+unrelated sentences above 0.9, because people compare texts by it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ UNTRAINED = 0.2
 """Minimum difference, in nats, between the unigram loss and the loss of a model that uses the context."""
 BEGINNING, EXPERIMENTS = 0.3, 0.5
 OVERLAP = 0.1
+ALIKE = 0.9
+"""A mean cosine of unrelated sentences above which vectors hardly tell texts apart (Ethayarajh 2019)."""
 
 
 def untrained(loss: float | None, unigram: float) -> bool:
@@ -52,3 +55,13 @@ def verdict_on_tokens(scores: Mapping[str, Any]) -> Iterator[str]:
             f"But {percent(share)} of the held-out sentences of {run} or more share {run} in a row with the training "
             "text, so a part of this is memory."
         )
+    if (cosine := scores.get("unrelated_cosine") or 0.0) > ALIKE:
+        yield said_of_vectors(cosine)
+
+
+def said_of_vectors(cosine: float) -> str:
+    """What to do where unrelated sentences have this mean cosine, above `ALIKE`."""
+    return (
+        f"Unrelated sentences have a mean cosine of {cosine:.2f}: do not compare them by it; train vectors with "
+        "`bertwright embed RUN`, or subtract the mean vector."
+    )
