@@ -202,6 +202,13 @@ def texts_to_learn() -> None:
         Path(name).write_text(text_of(sentences), encoding="utf-8")
 
 
+def scored_sentences(file: Path) -> None:
+    """Sentences with scores of how alike they are."""
+    rows = [("Ez az út.", "Ez egy út.", 4.5), ("Ez az út.", "Ez a ház.", 2), ("Az út.", "Régi ház.", 0)]
+    lines = ("\t".join(map(str, row)) for row in [("sentence1", "sentence2", "score"), *rows])
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def options_of_dask(what: str) -> set[str]:
     cli = pytest.importorskip(f"distributed.cli.dask_{what}", reason="Dask is not installed")
     return {option for parameter in cli.main.params for option in (*parameter.opts, *parameter.secondary_opts)}
@@ -323,9 +330,17 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         Path("blimp.tsv").write_text("sentence_good\tsentence_bad\nEz az út.\tEz az utak.\n", encoding="utf-8")
         Path("cola.tsv").write_text("x\t1\t\tEz az út.\nx\t0\t*\tEz az utak.\n", encoding="utf-8")
         Path("texts.txt").write_text("Ez az út.\nAz egy régi ház.\n", encoding="utf-8")
+        scored_sentences(Path("dev.tsv"))
         # Sixty sentences and items instead of hundreds; tests/pipeline/test_exams.py reads the scores.
         request.getfixturevalue("few_items")()
         yield arguments
+    elif verb == "embed":  # tests/pipeline/test_embed.py trains
+        provide(Path(rest[0]), request)
+        scored_sentences(Path("dev.tsv"))
+        data_of("embed", Path("pairs"))
+        smaller = {"dump.xml.bz2": "sample-small", "128,64": "8,4"}
+        given = [smaller.get(word, word) for word in arguments]
+        yield [*given, *(["--print"] if "--print" not in rest else []), "--out", "out"]
     elif verb == "finetune":  # tests/pipeline/test_finetune.py trains
         provide(Path(rest[rest.index("--model") + 1]), request)
         folder = Path(rest[rest.index("--data") + 1] if "--data" in rest else "glue/sst2")

@@ -78,8 +78,23 @@ MAY_IMPORT = {
     "exams": {"core", "corpus", "examples", "model", "pipeline", "shipped", "tasks", "train", "vocab"},
     "predict": {"core", "examples", "finetune", "model", "pipeline", "tasks"},
     "finetune": {"core", "examples", "model", "pipeline", "recipe", "recipe_file", "tasks", "vocab"},
+    "embed": {
+        "core",
+        "corpus",
+        "examples",
+        "exams",
+        "export",
+        "finetune",
+        "formats",
+        "model",
+        "pipeline",
+        "shipped",
+        "tasks",
+        "vocab",
+    },
     "trial": {"core", "corpus", "train", "recipe", "estimate", "check", "pipeline"},
     "cli": {
+        "embed",
         "exams",
         "finetune",
         "predict",
@@ -139,7 +154,7 @@ PUBLIC = SOURCE / "__init__.py"
 """Exports the public names, including those of the pipeline, to users; its `run` shows progress as the verbs do."""
 MAIN = SOURCE / "__main__.py"
 """Starts the command line for `python -m bertwright`."""
-TORCH = {"exams", "model", "tasks", "optim", "train", "evaluate", "export", "bench"}
+TORCH = {"embed", "exams", "model", "tasks", "optim", "train", "evaluate", "export", "bench"}
 FOLDERS_WITHOUT_TORCH = {"settings", "memory"}
 FILES_WITHOUT_TORCH = {
     "config",
@@ -275,7 +290,7 @@ def test_nobody_below_them_imports_the_pipeline_or_the_command_line() -> None:
         rooms = {name.split(".")[1] for name in imports(path, modules()) if name != "bertwright"}
         shows = room(path) == "cli" or path in {MAIN, PUBLIC}
         assert "cli" not in rooms or shows, f"{path} imports the command line"
-        if room(path) not in {"pipeline", "trial", "exams", "finetune", "predict", "cli"} and path != PUBLIC:
+        if room(path) not in {"pipeline", "trial", "embed", "exams", "finetune", "predict", "cli"} and path != PUBLIC:
             assert "pipeline" not in rooms, f"{path} imports the pipeline"
 
 

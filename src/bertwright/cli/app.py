@@ -46,6 +46,7 @@ _VERBS = {
     "export": "stages:export",
     "report": "stages:report",
     "finetune": "finetune:finetune",
+    "embed": "embed:embed",
     "predict": "predict:predict",
     "recipes": "check:recipes",
     "places": "check:places",

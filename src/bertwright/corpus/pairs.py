@@ -29,7 +29,7 @@ from pydantic import Field
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity, Section
 from bertwright.core.errors import DataError
-from bertwright.core.files import naming
+from bertwright.core.files import make_folder, naming
 from bertwright.core.log import SILENT, Log
 from bertwright.core.rng import key, unit_interval
 from bertwright.corpus.articles import Article, passage, read_articles
@@ -39,8 +39,9 @@ from bertwright.corpus.links import FEW, SHARE, read_links
 from bertwright.corpus.words import count_tokens
 
 VERSION = 1
-TRAIN, HELDOUT = "train.jsonl", "dev.jsonl"
-"""The files of the artifact."""
+FOLDER = "data"
+TRAIN, HELDOUT = f"{FOLDER}/train.jsonl", f"{FOLDER}/dev.jsonl"
+"""The files of the artifact, in a folder that training reads as anyone's pairs."""
 KINDS = ("title", "section", "link", "neighbour", "halves")
 EACH = 3
 """Pairs of each kind that an article gives, at most."""
@@ -65,9 +66,9 @@ class Pair(NamedTuple):
     @property
     def line(self) -> bytes:
         """The pair as a line of JSON, with the columns that `train.objective.kind = "embedding"` reads."""
-        record: dict[str, Any] = {"anchor": self.anchor, "positive": self.positive}
-        if self.negative:
-            record["negatives"] = [self.negative]
+        # Also where there is none: columns are those of the first line.
+        negatives = [self.negative] if self.negative else []
+        record = {"anchor": self.anchor, "positive": self.positive, "negatives": negatives}
         return json.dumps({**record, "group": self.group, "kind": self.kind}, ensure_ascii=False).encode() + b"\n"
 
 
@@ -87,7 +88,8 @@ def heldout_share(share: float, documents: int) -> float:
 
 
 def make_pairs(corpus: Artifact, config: PairsConfig, out: Path, log: Log = SILENT) -> Artifact:
-    """Open the pairs of a corpus at `out`, or write them: `train.jsonl` and, held out, `dev.jsonl`.
+    """Open the pairs of a corpus at `out`, or write them: `data/train.jsonl` and, held out,
+    `data/dev.jsonl`.
 
     The counts are those of the pairs of each kind. Raises `DataError` if the corpus gives no training pairs or no
     held-out ones.
@@ -98,6 +100,7 @@ def make_pairs(corpus: Artifact, config: PairsConfig, out: Path, log: Log = SILE
 
 def _write(corpus: Artifact, config: PairsConfig, draft: Path, log: Log) -> dict[str, Any]:
     counts = {False: Counter[str](), True: Counter[str]()}
+    make_folder(draft / FOLDER)
     with naming(draft), (draft / TRAIN).open("wb") as train, (draft / HELDOUT).open("wb") as held:
         for pair in pairs_of(corpus, config, draft / ".leads", log):
             (held if pair.held else train).write(pair.line)

@@ -30,15 +30,15 @@ from bertwright.examples.labelled.records import records
 from bertwright.exams.exam import RISES, Exam, Score, evenly, share_of
 from bertwright.exams.word_ranking import bm25
 from bertwright.model.text_encoder import Encoder
+from bertwright.tasks.embedding.files import Layout, read_layout
 
-QUERIES, PASSAGES = 1_000, 10_000
+QUERIES, PASSAGES = 1_000, 4_000
 """Most queries and passages of an exam."""
 WITHIN = 10
 """Ranks of recall@10."""
 _CONTAINED = 24
 """Characters of a query, at least, for it to be looked for in passages: a title is in many."""
 _AT_ONCE = 256
-_COLUMNS = ("anchor", "positive")
 
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 """Gives the vector of each text [N, H]."""
@@ -82,22 +82,21 @@ def make_items(pairs: Iterable[tuple[str, str, Sequence[str], str]]) -> Retrieva
 
 
 def read_items(file: Path) -> RetrievalItems:
-    """The items of a file of pairs, as `make_items`; columns are `anchor` and `positive`, and if there are any
-    `negatives` and `kind`."""
+    """The items of a file of pairs, as `make_items`; its columns are found as for training on it, and `kind`, if it has
+    that, says what a pair is. Raises `DataError` naming the file if it lacks a column."""
     return make_items(_pairs_in(file))
 
 
 def _pairs_in(file: Path) -> Iterator[tuple[str, str, Sequence[str], str]]:
+    layout = read_layout(file, Layout())
     for place, record in records(file):
-        anchor, positive = (record.get(name) for name in _COLUMNS)
+        anchor, positive = record.get(layout.anchor), record.get(layout.positive)
         if not isinstance(anchor, str) or not isinstance(positive, str):
-            raise DataError(
-                f"{file}: {place} has the columns {', '.join(map(str, record))}; needed are anchor and positive, each "
-                "with a text."
-            )
-        negatives: Any = record.get("negatives") or ()
+            raise DataError(f"{file}: {place} has no text in {layout.anchor} and {layout.positive}. Correct it.")
+        given: list[Any] = [record.get(name) for name in layout.negatives]
+        negatives = [text for each in given for text in (each if isinstance(each, list) else [each]) if text]
         if anchor and positive:
-            yield anchor, positive, [negatives] if isinstance(negatives, str) else negatives, record.get("kind") or ""
+            yield anchor, positive, list(map(str, negatives)), str(record.get("kind") or "")
 
 
 def corpus_items(corpus: Artifact, heldout: float) -> RetrievalItems:
@@ -116,7 +115,8 @@ class Retrieval(Exam):
 
     kind: Literal["retrieval"] = "retrieval"
     data: UserPath | None = None
-    """A file of pairs: columns anchor and positive, and if there are any negatives and kind."""
+    """A file of pairs: columns anchor and positive, or others of such names, and if there are any negatives and
+    kind."""
     items: RetrievalItems | None = Field(None, exclude=True)
     """The items themselves, instead of a file."""
 

@@ -23,6 +23,7 @@ from bertwright.examples.own_files import find_files
 from bertwright.model.classifier import Classifier
 from bertwright.model.device import resolve_device
 from bertwright.model.text_encoder import load_model, load_tokenizer
+from bertwright.model.vectors import VectorModel
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
 from bertwright.tasks.members import task_of
@@ -72,7 +73,7 @@ def _scores(recipe: Recipe, run: RunFolder, hf: Path) -> dict[str, Any]:
     heldout = HeldOut(examples, run.artifact("vocab"), recipe.evaluate_length(), SILENT)
     settings = recipe.evaluate.model_copy(update={"samples": 0})
     model = load_model(hf, resolve_device(settings.device))
-    assert isinstance(model, Classifier)
+    assert isinstance(model, Classifier | VectorModel)
     return task_of(recipe.task).evaluate(model, heldout, settings).scores
 
 

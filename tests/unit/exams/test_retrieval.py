@@ -121,8 +121,13 @@ def test_long_exams_are_cut_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_files_without_pairs_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "a", "label": "b"}\n')
-    with pytest.raises(DataError, match=r"line 1 has the columns text, label; needed are anchor and positive"):
+    with pytest.raises(
+        DataError, match=r"has the columns 'text', 'label', none of which is known to be that of the anchor"
+    ):
         read_items(tmp_path / "a.jsonl")
+    (tmp_path / "b.jsonl").write_text('{"query": "a", "passage": null}\n')
+    with pytest.raises(DataError, match=r"line 1 has no text in query and passage"):
+        read_items(tmp_path / "b.jsonl")
     with pytest.raises(DataError, match=r"there are 1 pairs, too few"):
         make_items([("a", "b", (), "")])
 
