@@ -162,6 +162,7 @@ BOMBS = {
     "only an end": b".",
     "a pop too many": b"0.",
     "another protocol": b"\x80\xffN.",
+    "a text without quotes": b"S" + b"a" * 60_000 + b"\n.",
     "out-of-band buffers": b"\x97.",
 }  # fmt: skip
 

@@ -14,7 +14,7 @@ from typing import Any
 from bertwright.core.errors import ArtifactError
 from bertwright.model.importers.flexbert import is_flexbert, stock_config, stock_name
 from bertwright.model.importers.pickle_machine import Built
-from bertwright.model.importers.torch_file import TorchFile, is_tensor, tensors_in
+from bertwright.model.importers.torch_file import MOST_SAID, TorchFile, is_tensor, tensors_in
 
 _PLACES: tuple[tuple[str, ...], ...] = (
     (),  # the state_dict itself
@@ -85,7 +85,9 @@ def checkpoint_of(file: TorchFile) -> Checkpoint:
     stock = {source: stock_name(name) if flex else _stock_name(name) for name, source in names.items()}
     if len(by_name := {name: source for source, name in stock.items()}) < len(stock):
         twice = next(name for source, name in stock.items() if by_name[name] != source)
-        raise ArtifactError(f"{file.path} has two tensors called {twice}. Save the state_dict of the network again.")
+        raise ArtifactError(
+            f"{file.path} has two tensors called {twice[:MOST_SAID]}. Save the network's state_dict again."
+        )
     config = _config(file)
     return Checkpoint(
         file,

@@ -87,8 +87,8 @@ def stock_config(config: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
     for key, values in allowed.items():
         if (value := config.get(key)) not in values:
             raise ArtifactError(
-                f"{path} holds a FlexBERT with {key} = {value!r}, which is no ModernBERT (that has {values[0]!r}); no "
-                "network here computes it"
+                f"{path} holds a FlexBERT with {key} = {repr(value)[:80]}, which is no ModernBERT (that has "
+                f"{values[0]!r}); no network here computes it"
             )
     local, every = config.get("sliding_window", -1), config.get("global_attn_every_n_layers", -1)
     windowed = local > 0

@@ -25,6 +25,8 @@ _STORAGES = {"Double": "float64", "Float": "float32", "Half": "float16", "BFloat
 _STORAGES |= {"Byte": "uint8", "Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64", "Untyped": "uint8"}
 _STORAGES |= {"ComplexFloat": "complex64", "ComplexDouble": "complex128"}
 """Dtypes of torch's storages, by the beginning of the name of the class."""
+MOST_SAID = 200
+"""Characters of a text in a file that an error cites."""
 _MAX_DIMENSIONS = 8
 _MOST_TIMES = 32
 """How often the tensors of a file may read its bytes, over all of them: tied tensors do so twice."""
@@ -61,7 +63,8 @@ class TorchFile:
             return self._place(value)
         except ValueError as error:
             raise ArtifactError(
-                f"the tensor {name} in {self.path} is damaged: {error}. Restore the file from a copy, or save it again."
+                f"the tensor {name[:MOST_SAID]} in {self.path} is damaged: {str(error)[:MOST_SAID]}. "
+                "Restore the file from a copy, or save it again."
             ) from error
 
     def _place(self, value: Built) -> Place:
@@ -74,7 +77,7 @@ class TorchFile:
         if str(found.of).endswith("_v3"):  # a storage of bytes, and a dtype beside it
             dtype = args[6].name if len(args) > 6 and isinstance(args[6], Named) else ""
         if (size := _SIZES.get(dtype)) is None:
-            raise ValueError(f"its dtype is {dtype or 'unknown'}, and {', '.join(_SIZES)} can be read")
+            raise ValueError(f"its dtype {dtype[:40] or 'is unknown'} cannot be read")
         if (at := self._storages.get(key)) is None:
             raise ValueError(f"the file has no storage {key!r}")
         offset, shape, stride = _whole(args[1]), _numbers(args[2]), _numbers(args[3])
@@ -126,7 +129,8 @@ def read_torch_file(path: Path) -> TorchFile:
             content, storages = _from_zip(handle, size) if is_zip else _from_pickles(handle, size)
     except (ValueError, struct.error) as error:
         raise ArtifactError(
-            f"{path} is not a complete file of torch.save: {error}. Restore it from a copy, or save it again."
+            f"{path} is not a complete file of torch.save: {str(error)[:MOST_SAID]}. "
+            "Restore it from a copy, or save it again."
         ) from error
     return TorchFile(path, content, storages)
 
