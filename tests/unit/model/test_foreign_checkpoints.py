@@ -271,6 +271,9 @@ def test_a_checkpoint_of_modernberts_own_program_with_its_configuration(tmp_path
         ("rotary_emb_interleaved", True, "rotary_emb_interleaved = True"),
         ("rotary_emb_dim", 8, "rotary_emb_dim = 8"),
         ("global_attn_every_n_layers", -1, "all have local attention"),
+        ("hidden_size", "wide", "is damaged or incomplete"),
+        ("sliding_window", None, "is damaged or incomplete"),
+        ("norm_kwargs", [1], "is damaged or incomplete"),
     ):
         flex_checkpoint(folder, state, {**FLEX, **sizes, key: value})
         with pytest.raises(ArtifactError) as refused:

@@ -78,8 +78,18 @@ def stock_name(name: str) -> str:
 def stock_config(config: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
     """The configuration of a FlexBERT with the keys of transformers' ModernBERT.
 
-    Raises `ArtifactError`, which names the key, if it is of another network.
+    Raises `ArtifactError`, which names the key, if it is of another network, or damaged.
     """
+    try:
+        return _stock_config(config, path)
+    except (TypeError, KeyError, AttributeError) as error:
+        raise ArtifactError(
+            f"the configuration of the FlexBERT in {path} is damaged or incomplete ({str(error)[:80]}); put a "
+            "config.json of its ModernBERT beside the file"
+        ) from error
+
+
+def _stock_config(config: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
     width = config.get("hidden_size", 0) // max(config.get("num_attention_heads", 1), 1)
     allowed = {**_REQUIRED, **{key: values for key, values in _IF_GIVEN.items() if key in config}}
     if "rotary_emb_dim" in config:
