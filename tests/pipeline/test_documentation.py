@@ -224,6 +224,15 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         Path("continue.toml").write_text(tomli_w.dumps(piece), encoding="utf-8")
         until = ["--until", "corpus"] if verb == "run" else []
         yield [verb, *rest[:1], "corpus.filter.enabled=false", "corpus.workers=1", *until, *rest[1:]]
+    elif rest and rest[0] in ("hungarian.toml", "papers.toml"):
+        source = {"hungarian.toml": "novels.txt", "papers.toml": "papers.txt"}[rest[0]]
+        (recipe,) = (block for _, block in every("toml") if f'path = "{source}"' in block)
+        piece = completed(tomllib.loads(recipe))
+        texts_to_learn()
+        Path("papers.txt").write_text(text_of(ENGLISH), encoding="utf-8")
+        Path(rest[0]).write_text(tomli_w.dumps(piece), encoding="utf-8")
+        until = ["--until", "corpus"] if verb == "run" else []
+        yield [verb, *rest[:1], "corpus.filter.enabled=false", "corpus.workers=1", *until, *rest[1:]]
     elif verb == "init" and "--from" in rest:  # tests/pipeline/test_continued.py trains such recipes
         start = Path(rest[rest.index("--from") + 1])
         if start.parts[0] == "runs":

@@ -70,8 +70,9 @@ def extend(config: VocabConfig, older: list[str], words: Counter[str]) -> Extend
     chosen = _most_useful(known, _learned(config, room, badly), badly, config)
     added = [*characters, *chosen[: room - len(characters)]]
     entries = _placed(older, added, config.fill_unused)
-    before, _ = _pieces(older, list(words))
+    before, lost = _pieces(older, list(words))
     count = np.fromiter(words.values(), np.int64, len(words))
+    total = max(1, int(count.sum()))
     return Extended(
         entries,
         {
@@ -80,7 +81,8 @@ def extend(config: VocabConfig, older: list[str], words: Counter[str]) -> Extend
             "in_unused": len(older) + len(added) - len(entries),
             "characters": len(characters),
             "badly_split_words": sum(badly.values()),
-            "older_fertility": round(float(before @ count) / max(1, int(count.sum())), 4),
+            "older_fertility": round(float(before @ count) / total, 4),
+            "older_unknown_rate": round(float(count[lost].sum()) / total, 6),
             "examples": chosen[:_SHOWN],
         },
     )

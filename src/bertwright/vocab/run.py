@@ -140,9 +140,10 @@ def _make(config: VocabConfig, corpus: Artifact | None, draft: Path, log: Log) -
     log.say(f"vocab: {len(entries):,} entries, {fit}")
     if extension:
         added = extension["extended"]
+        before = f"{added['older_fertility']} tokens per word, {added['older_unknown_rate']:.2%} unknown"
         log.say(
             f"vocab: {added['added']:,} entries added to {added['older']:,}, {added['in_unused']:,} of them in unused "
-            f"places; {added['older_fertility']} tokens per word before ({', '.join(added['examples'][:5])})"
+            f"places (such as {', '.join(added['examples'][:5])}); before, {before}"
         )
     if warning := shortcomings(report, config):
         log.say(f"vocab: {warning}")

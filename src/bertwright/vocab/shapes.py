@@ -41,6 +41,7 @@ class _Extended(TypedDict):
     characters: Count
     badly_split_words: Count
     older_fertility: Number
+    older_unknown_rate: Number
     examples: list[Text]
 
 

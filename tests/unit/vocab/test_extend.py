@@ -41,6 +41,7 @@ def test_words_that_are_split_badly_become_entries(tmp_path: Path) -> None:
         "characters": 2,
         "badly_split_words": 91,
         "older_fertility": round(fertility, 4),
+        "older_unknown_rate": round(4 / 235, 6),
         "examples": found.report["examples"],
     }
     assert found.report["examples"][:2] == ["genome", "protein"]
