@@ -93,6 +93,11 @@ def convert_model(source: Path, destination: Path, name: str, log: Log = SILENT)
             run_job(Job(name, str(model.folder), str(draft)), runtime.title)
             size = sum(file.stat().st_size for file in draft.rglob("*") if file.is_file())
     log.say(f"convert: {given.source} for {runtime.title} {runtime.version()}, {size_of(size)}")
+    if name == "static" and model.head == "masked":
+        log.say(
+            "convert: the model was trained to fill in words, not for vectors, so the table tells texts apart less "
+            "well than that of a model that `bertwright embed` trained"
+        )
     return {"to": name, "version": runtime.version(), "architecture": model.architecture, "bytes": size}
 
 

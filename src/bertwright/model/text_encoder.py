@@ -109,7 +109,8 @@ class Encoder:
 
     def encode(self, texts: Sequence[str], batch: int = 32) -> NDArray[np.float32]:
         """The vector of each text [N, H]: the mean of its tokens' last hidden states, [CLS] and [SEP] included; divided
-        by its length if the model was trained for vectors.
+        by its length if the model was trained for vectors. Those of a model that was only pre-trained are all alike:
+        subtract their mean before cosines are compared, or train vectors (`bertwright embed`).
 
         A text of more tokens than the model has positions is cut at its end. `batch` texts are computed at a time.
         """
