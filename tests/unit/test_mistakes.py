@@ -208,8 +208,8 @@ def test_a_folder_without_weights_is_no_start(small_recipe: Path, tmp_path: Path
         Recipe.load(small_recipe, [f"train.init_from={tmp_path}"])
     assert str(caught.value) == (
         f"command line: train.init_from: {tmp_path} has no model.safetensors and no vocab.txt or tokenizer.json; give "
-        "a finished train folder, or a folder in the format of transformers (config.json, model.safetensors, and "
-        "vocab.txt or tokenizer.json)"
+        "a finished train folder, or a folder in the format of transformers (config.json, model.safetensors or "
+        "pytorch_model.bin, and vocab.txt or tokenizer.json)"
     )
 
 
