@@ -77,7 +77,7 @@ MAY_IMPORT = {
     },
     "exams": {"core", "corpus", "examples", "model", "pipeline", "shipped", "tasks", "train", "vocab"},
     "predict": {"core", "examples", "finetune", "model", "pipeline", "tasks"},
-    "finetune": {"core", "examples", "model", "pipeline", "recipe", "recipe_file", "tasks", "vocab"},
+    "finetune": {"core", "examples", "model", "pipeline", "recipe", "recipe_file", "tasks", "train", "vocab"},
     "embed": {
         "core",
         "corpus",

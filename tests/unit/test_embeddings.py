@@ -14,6 +14,7 @@ from bertwright import Encoder, Recipe, RunFolder, run
 from bertwright.core.errors import DataError, RecipeError
 from bertwright.core.files import read_json
 from bertwright.core.log import SILENT
+from bertwright.exams.retrieval import Retrieval
 
 pytestmark = pytest.mark.heavy
 
@@ -94,6 +95,9 @@ def test_positives_are_found_and_sentence_transformers_gives_the_same_vectors(
     np.testing.assert_allclose(queries, vectors[::2], atol=1e-5)
     found = (theirs.similarity(queries, theirs.encode_document(texts[1::2])).argmax(1).numpy() == np.arange(32)).mean()
     assert found == pytest.approx(scores["recall_at_1"])
+    for encoder in (ours, Encoder(hf)):
+        (score, *_) = Retrieval(data=tmp_path / "data" / "dev.jsonl").take(encoder)
+        assert score.value == pytest.approx(scores["recall_at_1"]), "the exam reads the prompts, too"
     short = sentence_transformers.SentenceTransformer(str(hf), device="cpu", truncate_dim=16).encode(texts)
     assert short.shape == (64, 16)
     card = (hf / "README.md").read_text(encoding="utf-8")

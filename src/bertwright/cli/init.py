@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bertwright.cli.options import Json, option_groups
-from bertwright.cli.text import json_line, visible
+from bertwright.cli.text import json_line, terminal_width, visible, wrap
 from bertwright.core.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ def _continue(asked: Asked, wanted: Wanted, as_json: bool) -> None:
         known: dict[str, Any] = {"path": str(request.out), "settings": settings, "warnings": warnings(request)}
         print(json_line({**known, "commands": commands(request), "forecast": plan}))
         return
-    lines = [*facts(request, plan), *(f"NOTE       {warning}." for warning in warnings(request))]
+    width = terminal_width()
+    lines = [line for fact in facts(request, plan) for line in wrap(fact[:11], fact[11:], width)]
+    lines += [line for warning in warnings(request) for line in wrap("NOTE       ", f"{warning}.", width)]
     lines += [f"{request.out} is written. Look at it, then:", *(f"  {line}" for line in commands(request))]
     print(visible("\n".join(lines)))
 

@@ -11,12 +11,11 @@ from pathlib import Path
 from bertwright.core.artifact import Artifact
 from bertwright.core.errors import RecipeError
 from bertwright.corpus.pairs import FOLDER
-from bertwright.finetune.draft import Draft, draft
+from bertwright.finetune.draft import Draft, draft, gives_length
 from bertwright.finetune.tasks import Key
 
 _STEPS, _PASSES = 400, 10
 """Steps that a training has at least, unless it would read its pairs more often than so many times."""
-_DECIDED = tuple(f"train.phases.0.{name}=" for name in ("epochs", "steps", "tokens", "minutes", "hours"))
 
 
 def draft_embedding(model: Path, pairs: Artifact, dimensions: Sequence[int], overrides: Sequence[str]) -> Draft:
@@ -30,7 +29,7 @@ def draft_embedding(model: Path, pairs: Artifact, dimensions: Sequence[int], ove
         raise RecipeError(
             f"--dimensions {max(too_large)}: the vectors of {model} have {drafted.hidden_size} numbers. Give fewer."
         )
-    if any(each.startswith(_DECIDED) for each in overrides):
+    if gives_length(overrides):
         return drafted
     count, batch = int(pairs.counts["train_pairs"]), int(drafted.values["train"]["phases"][0]["batch"])
     passes = min(_PASSES, math.ceil(_STEPS * batch / count))

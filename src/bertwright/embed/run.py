@@ -112,9 +112,10 @@ def _scored(wanted: Wanted, pairs: Artifact, folders: tuple[Path, Path], log: Lo
     scorer = Scorer(items, read_likeness(wanted.sts) if wanted.sts else [], log)
     device = resolve_device("auto")
     rows = [row for row in [scorer.word_row()] if row is not None]
-    rows += scorer.rows(RAW, Encoder(wanted.material.model, device).encode, centred=CENTRED)
+    before = Encoder(wanted.material.model, device)
+    rows += scorer.rows(RAW, before.encode, centred=CENTRED, prompts=before.prompts)
     after = Encoder(trained, device)
-    rows += scorer.rows(TRAINED, after.encode, wanted.dimensions)
+    rows += scorer.rows(TRAINED, after.encode, wanted.dimensions, prompts=after.prompts)
     rows += scorer.rows(STATIC, static_encoder(static, after.tokenizer))
     return EmbedResults(
         model=str(trained),

@@ -5,7 +5,8 @@ Names carry shapes: N texts, H dimensions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from typing_extensions import TypedDict
 from bertwright.core.errors import MissingExtraError
 from bertwright.core.log import Log
 from bertwright.exams.exam import Score, evenly
-from bertwright.exams.retrieval import Encode, RetrievalItems, bm25_scores, score_retrieval, unit
+from bertwright.exams.retrieval import NO_PROMPTS, Encode, RetrievalItems, bm25_scores, score_retrieval, unit
 from bertwright.exams.similarity import Likeness, score_similarity
 from bertwright.exams.vectors import mean_cosine
 from bertwright.vocab.tokenizer import Tokenizer
@@ -40,10 +41,6 @@ class Scorer:
 
     def __init__(self, items: RetrievalItems, likeness: Sequence[Likeness], log: Log) -> None:
         self._items, self._likeness, self._log = items, evenly(likeness, _MOST), log
-        texts = [*items.passages, *(question.query for question in items.questions)]
-        texts += [text for pair in self._likeness for text in pair[:2]]
-        self._texts = list(dict.fromkeys(texts))
-        self._places = {text: place for place, text in enumerate(self._texts)}
 
     def word_row(self) -> Row | None:
         """The scores of BM25; None without bm25s, which the log then names."""
@@ -53,26 +50,47 @@ class Scorer:
             self._log.say(f"embed: {error}")
             return None
 
-    def rows(self, name: str, encode: Encode, dimensions: Sequence[int] = (), centred: str = "") -> Iterator[Row]:
+    def rows(
+        self,
+        name: str,
+        encode: Encode,
+        dimensions: Sequence[int] = (),
+        centred: str = "",
+        prompts: Mapping[str, str] = NO_PROMPTS,
+    ) -> Iterator[Row]:
         """Yield the scores of vectors, and of their first `dimensions`; with `centred`, the name of another row, also
-        of the vectors less the mean of those of the passages."""
+        of the vectors less the mean of those of the passages. `prompts` as of `Encoder`."""
         self._log.say(f"embed: scoring {name}")
-        vectors_NH = encode(self._texts)
-        yield self._row(name, vectors_NH)
+        kept = _Kept(encode)
+        passages = [prompts.get("document", "") + passage for passage in self._items.passages]
+        yield self._row(name, kept, passages, prompts)
         if centred:
-            yield self._row(centred, vectors_NH - vectors_NH[: len(self._items.passages)].mean(0))
+            mean_H = kept(passages).mean(0)
+            yield self._row(centred, lambda texts: kept(texts) - mean_H, passages, prompts)
         for size in dimensions:
-            yield self._row(f"{name}, first {size}", vectors_NH[:, :size])
+            yield self._row(f"{name}, first {size}", partial(_first, kept, size), passages, prompts)
 
-    def _row(self, name: str, vectors_NH: NDArray[np.float32]) -> Row:
-        def encode(texts: Sequence[str]) -> NDArray[np.float32]:
-            return vectors_NH[[self._places[text] for text in texts]]
-
-        scores = _values(score_retrieval(self._items, encode, "", with_bm25=False))
+    def _row(self, name: str, encode: Encode, passages: Sequence[str], prompts: Mapping[str, str]) -> Row:
+        scores = _values(score_retrieval(self._items, encode, "", prompts=prompts))
         if self._likeness:
             scores |= _values(score_similarity(self._likeness, encode, ""))
-        cosine = mean_cosine(encode(self._items.passages))
-        return Row(name=name, scores={**scores, "mean cosine": cosine})
+        return Row(name=name, scores={**scores, "mean cosine": mean_cosine(encode(passages))})
+
+
+def _first(encode: Encode, size: int, texts: Sequence[str]) -> NDArray[np.float32]:
+    return encode(texts)[:, :size]
+
+
+class _Kept:
+    """Computes the vector of each text once."""
+
+    def __init__(self, encode: Encode) -> None:
+        self._encode, self._vectors = encode, dict[str, NDArray[np.float32]]()
+
+    def __call__(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        if new := [text for text in dict.fromkeys(texts) if text not in self._vectors]:
+            self._vectors |= zip(new, self._encode(new), strict=True)
+        return np.stack([self._vectors[text] for text in texts])
 
 
 def _values(scores: Iterator[Score]) -> dict[str, float | None]:

@@ -2,7 +2,8 @@
 
 The items are pairs of texts, in any file that trains embeddings, or those of the held-out articles of a corpus
 (`corpus.pairs`): the anchors are the queries, and the passages are all positives and negatives. A passage that is the
-query itself, or has it in it, is no answer to this query, unless it is one of its positives. A tie is wrong.
+query itself, or has it in it, is no answer to this query, unless it is one of its positives. A tie is wrong. A model
+reads its prompts, if it was trained with some, before queries and passages.
 
     recall@1, recall@10   the share of queries whose passage is the nearest, or among the ten nearest
     MRR                   the mean of 1 / rank
@@ -13,9 +14,10 @@ Names carry shapes: Q queries, P passages, H dimensions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -40,6 +42,7 @@ _CONTAINED = 24
 """Characters of a query, at least, for it to be looked for in passages: a title is in many."""
 _AT_ONCE = 256
 
+NO_PROMPTS: Mapping[str, str] = MappingProxyType({})
 Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 """Gives the vector of each text [N, H]."""
 
@@ -128,14 +131,16 @@ class Retrieval(Exam):
 
     def take(self, encoder: Encoder) -> Iterator[Score]:
         """As `Exam.take`."""
-        yield from score_retrieval(self.read(), encoder.encode, self.title)
+        items = self.read()
+        yield from score_retrieval(items, encoder.encode, self.title, _read_beside_bm25(items), encoder.prompts)
 
 
-def score_retrieval(items: RetrievalItems, encode: Encode, title: str, with_bm25: bool = True) -> Iterator[Score]:
-    """Yield the scores of vectors: of all items, and the MRR of each kind. With `with_bm25` their reading says what
-    BM25 scores, if bm25s is installed."""
-    said = _read_beside_bm25(items) if with_bm25 else RISES
-    for name, each in _scores(items, vector_ranks(items, encode)).items():
+def score_retrieval(
+    items: RetrievalItems, encode: Encode, title: str, said: str = RISES, prompts: Mapping[str, str] = NO_PROMPTS
+) -> Iterator[Score]:
+    """Yield the scores of vectors, and how to read them: of all items, and the MRR of each kind. `prompts` are those of
+    `Encoder`."""
+    for name, each in _scores(items, vector_ranks(items, encode, prompts)).items():
         yield share_of(each, title, name, _chance(name, len(items.passages)), said)
 
 
@@ -172,11 +177,12 @@ def _chance(name: str, passages: int) -> float:
     return float((1 / np.arange(1, passages + 1)).sum() / passages)
 
 
-def vector_ranks(items: RetrievalItems, encode: Encode) -> NDArray[np.int64]:
-    """[Q] the rank of each query's passage by the cosine of vectors, from 1."""
-    passages_PH = unit(encode(items.passages))
+def vector_ranks(items: RetrievalItems, encode: Encode, prompts: Mapping[str, str] = NO_PROMPTS) -> NDArray[np.int64]:
+    """[Q] the rank of each query's passage by the cosine of vectors, from 1; `prompts` as of `Encoder`."""
+    before_query, before_passage = prompts.get("query", ""), prompts.get("document", "")
+    passages_PH = unit(encode([before_passage + passage for passage in items.passages]))
     texts = list(dict.fromkeys(question.query for question in items.questions))
-    queries = dict(zip(texts, unit(encode(texts)), strict=True))
+    queries = dict(zip(texts, unit(encode([before_query + text for text in texts])), strict=True))
 
     def scores() -> Iterator[NDArray[np.float32]]:
         for first in range(0, len(items.questions), _AT_ONCE):

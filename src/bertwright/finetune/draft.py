@@ -26,6 +26,7 @@ from bertwright.tasks.classification.config import ClassificationConfig
 from bertwright.tasks.embedding.config import EmbeddingConfig
 from bertwright.tasks.span.config import SpanConfig
 from bertwright.tasks.tagging.config import TaggingConfig
+from bertwright.train.settings.phase_config import LENGTHS
 
 _OF_PAIRS = ("anchor", "positive", "negatives", "group")
 _COLUMNS = ("text", "pair", "label", "several", "word", "tag")
@@ -52,6 +53,8 @@ class Draft:
     def changed(self, overrides: Sequence[str]) -> Draft:
         """The draft with other values of some keys, as on the command line."""
         values = deepcopy(dict(self.values))
+        if gives_length(overrides):
+            values["train"]["phases"][0].pop("epochs", None)
         apply_overrides(values, overrides, Recipe)
         return replace(self, values=values)
 
@@ -74,6 +77,12 @@ class Draft:
         for name, key in self.keys.items():
             if name.startswith(("train.objective.", "examples.")) and key.why:
                 yield f"{name} = {_shortened(value_text(key.value))}: {key.why}"
+
+
+def gives_length(overrides: Sequence[str]) -> bool:
+    """Whether the user says how long the phase is; it has only one length."""
+    keys = tuple(f"train.phases.0.{name}=" for name in LENGTHS)
+    return any(each.startswith(keys) and not each.endswith("=") for each in overrides)
 
 
 def draft(name: str, model: Path, data: Path | None, overrides: Sequence[str] = ()) -> Draft:

@@ -6,7 +6,7 @@ Names carry shapes: N texts, P words, T tokens of all sequences together, H hidd
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -23,9 +23,10 @@ from bertwright.core.errors import RecipeError
 from bertwright.model.batch import PackedBatch, packed_sequences, to_device
 from bertwright.model.classifier import Classifier
 from bertwright.model.interop.stock import load_headless, load_stock, load_tensors
+from bertwright.model.interop.vector_files import prompts_in
 from bertwright.model.layer_states import layer_states
 from bertwright.model.model import HeadlessModel, Model
-from bertwright.model.pretrained_config import find_pretrained
+from bertwright.model.pretrained_config import Pretrained, find_pretrained
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_network, network_from
 from bertwright.model.vectors import mean_states
@@ -91,13 +92,15 @@ class Encoder:
     mask, `classify` the classes of a classifier, `choose` the answers to questions, and `tag` the tags of words.
 
     `path` and `device` are those of `load_model`. The attributes `model` and `tokenizer` are what `load_model` and
-    `load_tokenizer` return.
+    `load_tokenizer` return; `prompts` has what a model of vectors was trained to read before a "query" and before a
+    "document", which `encode` does not add.
     """
 
     def __init__(self, path: Path | str, device: torch.device | str = "cpu") -> None:
         """Load the model and the tokenizer of `path`, as `load_model` and `load_tokenizer`."""
         self.model = load_model(path, device)
         self.tokenizer = load_tokenizer(path)
+        self.prompts: Mapping[str, str] = _prompts_of(find_pretrained(path))
         self.device = torch.device(device)
 
     @classmethod
@@ -105,6 +108,7 @@ class Encoder:
         """An encoder of a model that is already loaded; it is moved to `device`, and no longer trains."""
         encoder = cls.__new__(cls)
         encoder.model, encoder.tokenizer, encoder.device = model.to(device).eval(), tokenizer, torch.device(device)
+        encoder.prompts = {}
         return encoder
 
     def encode(self, texts: Sequence[str], batch: int = 32) -> NDArray[np.float32]:
@@ -296,6 +300,15 @@ class _Part(NamedTuple):
     """[CLS] pieces [SEP]."""
     words: list[int]
     """The index of each word's first piece."""
+
+
+def _prompts_of(given: Pretrained) -> Mapping[str, str]:
+    if given.artifact is None or given.stock:
+        return prompts_in(given.folder)
+    # A training has no files for other programs, but its recipe.
+    objective = given.artifact.manifest["config"].get("train", {}).get("objective", {})
+    keys = {"query": "anchor_prompt", "document": "positive_prompt"}
+    return {name: str(objective[key]) for name, key in keys.items() if objective.get(key)}
 
 
 def _cut(first: list[int], second: list[int], room: int) -> tuple[list[int], list[int]]:

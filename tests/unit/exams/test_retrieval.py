@@ -162,8 +162,21 @@ def test_files_without_scores_are_refused(tmp_path: Path) -> None:
 
 def test_retrieval_takes_functions(folder: Folder) -> None:
     items = make_items((f"query {i}", f"text {i}", (), "") for i in range(20))
-    assert [score.name for score in score_retrieval(items, encode, "r", with_bm25=False)] == [
+    assert [score.name for score in score_retrieval(items, encode, "r")] == [
         "recall@1",
         "recall@10",
         "MRR",
     ]
+
+
+def test_prompts_are_read_before_queries_and_passages() -> None:
+    items, read = make_items((f"query {i}", f"text {i}", (), "") for i in range(20)), list[str]()
+
+    def encode_and_record(texts: Sequence[str]) -> NDArray[np.float32]:
+        read.extend(texts)
+        return np.eye(20, dtype=np.float32)[[int(text.split()[-1]) for text in texts]]
+
+    prompts = {"query": "search: ", "document": "passage: "}
+    scores = list(score_retrieval(items, encode_and_record, "r", prompts=prompts))
+    assert sorted(read) == sorted(f"{word} {i}" for word in ("search: query", "passage: text") for i in range(20))
+    assert scores[0].value == 1

@@ -353,3 +353,11 @@ def test_what_the_user_says_of_columns_counts(model: Path, tmp_path: Path) -> No
     assert one["labels"] == ["x", "x,y", "y"] and not one.get("several")
     with pytest.raises(DataError, match=r"train.objective.label=NAME \(a number from 1 if the file has no header\)"):
         draft("classify", model, file)
+
+
+@pytest.mark.parametrize("given", ["steps=50", "tokens=5000", "samples=64", "epochs=2"])
+def test_the_length_that_the_user_gives_takes_the_place_of_the_epochs(given: str, model: Path, tmp_path: Path) -> None:
+    drafted = draft("classify", model, data_of("classify", tmp_path / "data"), [f"train.phases.0.{given}"])
+    name, _, value = given.partition("=")
+    phase = drafted.recipe().train.phases[0]
+    assert getattr(phase, name) == int(value) and (name == "epochs") == (phase.epochs is not None)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.check.recipe.advice import WORTHWHILE
+from bertwright.core.numbers import pluralize
 from bertwright.core.toml_values import value_text
 from bertwright.corpus.characters import spaced
 from bertwright.corpus.config import SourceConfig
@@ -139,9 +140,8 @@ def _examples(request: Continued) -> Iterator[Line]:
     passes = min(request.settings.epochs, WORTHWHILE)
     yield _line("passes", passes, "the text is cut anew in each epoch" if passes > 1 else "it is read once")
     share = request.settings.heldout
-    yield _line(
-        "heldout", share, f"about {max(1, round(share * request.own.documents)):,} documents of the own text, to score"
-    )
+    held = pluralize(max(1, round(share * request.own.documents)), "document")
+    yield _line("heldout", share, f"about {held} of the own text, to score")
 
 
 def _model(request: Continued) -> Iterator[Line]:

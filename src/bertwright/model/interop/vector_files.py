@@ -26,6 +26,13 @@ def gives_unit_means(folder: Path) -> bool:
     return bool(pooling.get("pooling_mode_mean_tokens")) and not others
 
 
+def prompts_in(folder: Path) -> dict[str, str]:
+    """What is read before a text, by the kind of text: "query" for one that searches, "document" for one that is
+    found."""
+    prompts = (_read(folder / "config_sentence_transformers.json", dict) or {}).get("prompts")
+    return {name: text for name, text in prompts.items() if isinstance(text, str)} if isinstance(prompts, dict) else {}
+
+
 def _read(path: Path, kind: type) -> Any:
     """The JSON of a file, None if there is none of this kind."""
     try:
