@@ -17,7 +17,7 @@ OF_ANOTHER_KIND = {
     "train.averaging": ('kind="last", decay=0.9', "last", "ema"),
     "train.engine": ('kind="fsdp", bucket_mb=3', "fsdp", "ddp or zero"),
     "train.graph": ('kind="eager", cuda_graphs=false', "eager", "compiled"),
-    "train.objective": ('kind="pretraining", temperature=3', "pretraining", "distillation"),
+    "train.objective": ('kind="pretraining", temperature=3', "pretraining", "distillation or embedding"),
     "train.observers.0": ('kind="tensorboard", experiment="x"', "tensorboard", "mlflow"),
     "train.phases.0.schedule": ('kind="linear", decay=0.1', "linear", "wsd"),
     "train.precision": ('kind="bf16", initial_scale=4', "bf16", "fp16"),
@@ -61,7 +61,7 @@ def test_a_key_of_another_kind_is_reported_with_both_kinds(key: str, small_recip
 
 def test_a_missing_kind_lists_the_kinds_with_the_given_keys(small_recipe: Path) -> None:
     says = "command line: train.objective: the key kind is missing; set it to 'distillation'"
-    assert refusal(small_recipe, "train.objective.temperature=3") == says
+    assert refusal(small_recipe, "train.objective.soft_weight=3") == says
     says = "command line: train.spot_notice: the key kind is missing; set it to one of 'azure', 'aws', 'gcp'"
     assert refusal(small_recipe, "train.spot_notice.ends=true") == says
     says = "command line: optim: the key kind is missing; set it to one of 'lamb', 'adamw', 'muon'"

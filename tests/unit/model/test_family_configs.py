@@ -231,7 +231,7 @@ def test_keys_of_the_section(section: Any, tmp_path: Path) -> None:
             section(**wrong)
     values = MODERN if kind == "modern" else DISTILBERT
     path = written(tmp_path, values | {"vocab_size": 50})
-    with pytest.raises(RecipeError, match="has vocab_size 50, but the vocabulary has 51 entries; set vocab_size to"):
+    with pytest.raises(RecipeError, match="has vocab_size 50, but the vocabulary has 51 entries; set model.ignore_"):
         section(config=path).resolve(51)
     chosen = section(config=path, dropout=0.3, attention_dropout=0.2, max_positions=64, initializer_range=0.05,
                      pad_vocab_to_multiple_of=8).resolve(9)  # fmt: skip

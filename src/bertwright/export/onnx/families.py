@@ -5,8 +5,6 @@ Dimensions of values: B texts, S tokens of the longest of them, T = B·S tokens,
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from bertwright.export.onnx import modern, post_norm
 from bertwright.export.onnx.graph import Graph
 from bertwright.export.onnx.texts import Texts
@@ -24,7 +22,7 @@ def encode(graph: Graph, config: NetworkConfig, texts: Texts) -> str:
         case ModernConfig():
             return modern.encode(graph, config, texts)
         case _:
-            assert_never(config)
+            raise AssertionError(f"{config.family} has no peer in transformers, so it is not exported")
 
 
 def pool(graph: Graph, config: NetworkConfig, first: str) -> str:
@@ -46,4 +44,4 @@ def classify(graph: Graph, config: NetworkConfig, states: str) -> str:
         case ModernConfig():
             return modern.classify(graph, config, states)
         case _:
-            assert_never(config)
+            raise AssertionError(f"{config.family} has no peer in transformers, so it is not exported")
