@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -92,15 +93,14 @@ class Encoder:
     mask, `classify` the classes of a classifier, `choose` the answers to questions, and `tag` the tags of words.
 
     `path` and `device` are those of `load_model`. The attributes `model` and `tokenizer` are what `load_model` and
-    `load_tokenizer` return; `prompts` has what a model of vectors was trained to read before a "query" and before a
-    "document", which `encode` does not add.
+    `load_tokenizer` return.
     """
 
     def __init__(self, path: Path | str, device: torch.device | str = "cpu") -> None:
         """Load the model and the tokenizer of `path`, as `load_model` and `load_tokenizer`."""
         self.model = load_model(path, device)
         self.tokenizer = load_tokenizer(path)
-        self.prompts: Mapping[str, str] = _prompts_of(find_pretrained(path))
+        self._path: Path | str | None = path
         self.device = torch.device(device)
 
     @classmethod
@@ -108,8 +108,14 @@ class Encoder:
         """An encoder of a model that is already loaded; it is moved to `device`, and no longer trains."""
         encoder = cls.__new__(cls)
         encoder.model, encoder.tokenizer, encoder.device = model.to(device).eval(), tokenizer, torch.device(device)
-        encoder.prompts = {}
+        encoder._path = None
         return encoder
+
+    @cached_property
+    def prompts(self) -> Mapping[str, str]:
+        """What a model of vectors was trained to read before a "query" and before a "document", if anything; `encode`
+        does not add it."""
+        return _prompts_of(find_pretrained(self._path)) if self._path is not None else {}
 
     def encode(self, texts: Sequence[str], batch: int = 32) -> NDArray[np.float32]:
         """The vector of each text [N, H]: the mean of its tokens' last hidden states, [CLS] and [SEP] included; divided
