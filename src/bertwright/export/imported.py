@@ -24,7 +24,7 @@ from bertwright.core.provenance import write_provenance
 from bertwright.corpus.lines import LinesOf
 from bertwright.export.certify.lines import vocabulary_lines
 from bertwright.export.folder import stock_config, tokenizer_config, write_network, write_pooling, write_tokenizer
-from bertwright.export.import_report import ImportedSource, ImportFacts, Part, Removed, Vocabulary
+from bertwright.export.import_report import ImportedFile, ImportedSource, ImportFacts, Part, Removed, Vocabulary
 from bertwright.export.sentence_modules import SentenceModules, copy_modules
 from bertwright.model.family import elements
 from bertwright.model.importers.origin import IMPORT, hub_name, licence_in
@@ -112,14 +112,16 @@ def write_imported(
 def described(source: Source, licence: str = "") -> ImportedSource:
     """The files of a source, with their hashes and the licence that its card states, unless another is given."""
     paths = [*source.weights.files, source.vocabulary, source.config]
-    files = [{"name": path.name, "size": path.stat().st_size, "sha256": sha256(path)} for path in dict.fromkeys(paths)]
+    files = [
+        ImportedFile(name=path.name, size=path.stat().st_size, sha256=sha256(path)) for path in dict.fromkeys(paths)
+    ]
     return {
         "name": hub_name(source.path.absolute()) or source.path.resolve().name,
         "kind": source.weights.title,
         "licence": licence or licence_in(source.folder / "README.md"),
-        "sha256": sha256_of({str(file["name"]): file["sha256"] for file in files}),
+        "sha256": sha256_of({file["name"]: file["sha256"] for file in files}),
         "precision": sorted({stored.dtype for stored in source.weights.stored.values() if "float" in stored.dtype}),
-        "files": files,  # type: ignore[typeddict-item]
+        "files": files,
     }
 
 

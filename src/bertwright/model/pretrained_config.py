@@ -6,7 +6,6 @@ and the headers of weight files are read: does not import torch, so that checkin
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -19,12 +18,12 @@ from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.files import sha256, sha256_of
 from bertwright.model.config import GOOGLE_CONFIG, NetworkConfig, read_network_config, read_stock_config, stock_network
 from bertwright.model.config_file import read_config_file
-from bertwright.model.family import ANSWERS, Head, Labels, TensorShapes
+from bertwright.model.family import Head, Labels, TensorShapes
 from bertwright.model.importers.foreign import foreign_tensors
 from bertwright.model.importers.members import find_weights, open_weights
 from bertwright.model.importers.safetensors_files import WEIGHTS, SafetensorsWeights
-from bertwright.model.importers.weights import Stored, Weights
-from bertwright.model.interop.names import SEVERAL, TASKS, Names
+from bertwright.model.importers.weights import Stored, Weights, quantised
+from bertwright.model.interop.names import TASKS, Names, head_in, labels_in, task_in
 from bertwright.model.interop.peer import names_of
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.entries import TextSettings, entries_file, entries_of, text_settings
@@ -36,8 +35,6 @@ _GIVE = (
 _TOKEN = ".embeddings.token.weight"
 _PLACES = {"train": "model", "export": "hf"}
 """The folder of the model in the artifact of a stage."""
-_TASK = re.compile(rf"For({'|'.join(TASKS.values())})$")
-"""Ends of the names of transformers' classes for tasks other than pre-training."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +60,7 @@ class Pretrained:
         pre-training and for vectors."""
         if not self.stock:
             return "" if self.network.predicts_tokens else TASKS.get(self.network.head, "")
-        names = self.settings.get("architectures")
-        found = (_TASK.search(str(name)) for name in names) if isinstance(names, list) else iter(())
-        return next((match[1] for match in found if match), "")
+        return task_in(self.settings)
 
     @property
     def other_task(self) -> str:
@@ -90,20 +85,12 @@ class Pretrained:
         """What it predicts, if it is a classifier."""
         if not self.stock:
             return self.network.labels
-        if self.head in ANSWERS:
-            return ANSWERS[self.head]
-        rows = self.tensors.get("classification.classifier.weight", (0,))[0]
-        names = self.settings.get("id2label") or {}
-        return tuple(str(names.get(str(number), f"LABEL_{number}")) for number in range(rows))
+        return labels_in(self.settings, self.head, self.tensors.get("classification.classifier.weight", (0,))[0])
 
     @property
     def head(self) -> Head:
         """What its classifier predicts, if it has one."""
-        if not self.stock:
-            return self.network.head
-        if self.settings.get("problem_type") == SEVERAL:
-            return "several"
-        return next((head for head, task in TASKS.items() if task == self.task), "sequence")
+        return head_in(self.settings, self.task) if self.stock else self.network.head
 
     @property
     def other_pooling(self) -> str:
@@ -181,11 +168,14 @@ class Pretrained:
 
     @cached_property
     def tensors(self) -> TensorShapes:
-        """The shapes of its tensors, under this project's names."""
+        """The shapes of its tensors, under this project's names. Raises `ArtifactError` as `stored`, and if one holds
+        codes of a quantised network."""
         if not self.stock:
             return self.network.tensors
-        names = self.names.our_names(self.stored)
-        return {ours: self.stored[theirs].shape for theirs, ours in names.items() if ours is not None}
+        names = {theirs: ours for theirs, ours in self.names.our_names(self.stored).items() if ours is not None}
+        if fault := next(filter(None, (quantised(self.stored[theirs]) for theirs in names)), ""):
+            raise ArtifactError(f"{self.path}: {fault}")
+        return {ours: self.stored[theirs].shape for theirs, ours in names.items()}
 
     @property
     def unknown(self) -> list[str]:

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +28,8 @@ from bertwright.export.runtimes.hugging_face import Transformers
 from bertwright.export.runtimes.runtime import Outputs, Published
 from bertwright.export.sentence_modules import read_modules
 from bertwright.model.importers.source import Given, read_source
+from bertwright.model.pretrained_config import read_pretrained
+from bertwright.model.text_encoder import load_model
 from bertwright.vocab.entries import CONTINUATION, SPECIALS
 
 HEADS = {
@@ -252,6 +255,12 @@ def wrong_case(folder: Path) -> None:
     (folder / "tokenizer_config.json").write_text('{"do_lower_case": true}', encoding="utf-8")
 
 
+def in_codes(folder: Path) -> None:
+    tensors = load_file(folder / "model.safetensors")
+    name = "bert.encoder.layer.1.output.dense.weight"
+    save_file(tensors | {name: (tensors[name] * 100).to(torch.int8)}, folder / "model.safetensors")
+
+
 def half(folder: Path) -> None:
     file = folder / "model.safetensors"
     file.write_bytes(file.read_bytes()[:-1000])
@@ -276,6 +285,7 @@ def half(folder: Path) -> None:
         (no_case, RecipeError, "suggests --cased"),
         (wrong_case, ArtifactError, "could never occur"),
         (without_tensor, ArtifactError, "feed_forward.output.weight is absent"),
+        (in_codes, ArtifactError, "output.dense.weight is int8: the network is quantised"),
         (half, ArtifactError, "not a complete safetensors file"),
         (drop("model.safetensors"), ArtifactError, "no weights"),
     ],
@@ -317,6 +327,24 @@ def test_unknown_tensors_are_named(tmp_path: Path) -> None:
     ours, facts = imported(source, tmp_path / "ours")
     assert facts["dropped"] == ["adapter.weight"]
     assert load_file(ours.folder / "model.safetensors").keys() == tensors.keys()
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_values_that_are_no_numbers_are_refused(value: float, tmp_path: Path) -> None:
+    source = publish(tmp_path / "source", "bert", "ForMaskedLM").folder
+    tensors = load_file(source / "model.safetensors")
+    tensors["bert.encoder.layer.1.output.dense.weight"][0, :2] = value
+    save_file(tensors, source / "model.safetensors")
+    for use in (lambda: imported(source, tmp_path / "ours"), lambda: load_model(source)):
+        with pytest.raises(ArtifactError, match=r"output.dense.weight' has 2 values that are infinite or not a number"):
+            use()
+
+
+def test_codes_of_a_quantised_network_are_no_start(tmp_path: Path) -> None:
+    source = publish(tmp_path / "source", "bert", "ForMaskedLM").folder
+    in_codes(source)
+    with pytest.raises(ArtifactError, match="is int8: the network is quantised"):
+        _ = read_pretrained(source).tensors
 
 
 def test_a_decoder_of_its_own_is_refused(tmp_path: Path) -> None:

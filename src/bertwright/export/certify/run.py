@@ -151,8 +151,12 @@ class _Comparing:
         if answers is None:
             return {**row, "version": runtime.version()}
         facts = answers.facts
-        measured = {name: facts[name] for name in ("version", "milliseconds", "memory_bytes")}
-        return {**row, **measured}  # type: ignore[typeddict-item]
+        return {
+            **row,
+            "version": facts["version"],
+            "milliseconds": facts["milliseconds"],
+            "memory_bytes": facts["memory_bytes"],
+        }
 
     def _with_ids(self, row: Row, runtime: Runtime, answers: _Answers) -> Row:
         """The row with what is said of its ids, and of the words that it guesses."""

@@ -5,7 +5,6 @@ Reads names and shapes alone, so that everything that stands against an import i
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +14,11 @@ from bertwright.core.artifact import MANIFEST
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.model.config import GOOGLE_CONFIG, NetworkConfig, stock_network
 from bertwright.model.config_file import read_config_file
-from bertwright.model.family import ANSWERS, Head, TensorShapes, linear
+from bertwright.model.family import TensorShapes, linear
 from bertwright.model.importers.foreign import foreign_tensors
 from bertwright.model.importers.members import open_weights
-from bertwright.model.importers.weights import Weights
-from bertwright.model.interop.names import SEVERAL, TASKS, Names
+from bertwright.model.importers.weights import Weights, quantised
+from bertwright.model.interop.names import TASKS, Names, head_in, labels_in, task_in
 from bertwright.model.interop.peer import names_of
 from bertwright.model.pretrained_config import config_file, folder_of
 from bertwright.vocab.entries import FILES, SPECIALS, TextSettings, entries_file, entries_of, text_settings
@@ -28,7 +27,6 @@ from bertwright.vocab.load import MOST_UNREACHABLE, read_vocabulary, unreachable
 _MULTIPLES = (8, 16, 32, 64, 128, 256, 512, 1024)
 """What programs round the rows of an embedding up to (NVIDIA 8, ModernBERT 64, Megatron 128 per GPU)."""
 PARTS = ("encoder", "pooler", "head for masked words", "next-sentence head", "classifier")
-_TASK = re.compile(rf"For({'|'.join(TASKS.values())})$")
 
 
 @dataclass(frozen=True)
@@ -111,6 +109,8 @@ def read_source(path: Path, given: Given = Given()) -> Source:
     network = stock_network({"model_type": "bert", **stated}, file)
     names = names_of(network, task)
     ours = names.our_names(stored)
+    if fault := next(filter(None, (quantised(stored[name]) for name, known in ours.items() if known)), ""):
+        raise ArtifactError(f"{path}: {fault}.")
     shapes = {known: stored[name].shape for name, known in ours.items() if known is not None}
     if (rows := shapes.get(names.embedding, (0,))[0]) == 0:
         raise ArtifactError(
@@ -178,10 +178,8 @@ def _config(path: Path, folder: Path, weights: Weights, given: Given) -> tuple[P
 
 def _task(file: Path, stated: Mapping[str, Any], stored: Mapping[str, Any]) -> str:
     """The task by which transformers' class is named; "" for pre-training and for an encoder alone."""
-    names = stated.get("architectures")
-    if isinstance(names, list) and names:
-        found = (_TASK.search(str(name)) for name in names)
-        return next((match[1] for match in found if match), "")
+    if stated.get("architectures"):
+        return task_in(stated)
     if any(name.startswith("qa_outputs.") for name in stored):
         return TASKS["span"]
     if any(name.startswith("classifier.") for name in stored):
@@ -198,21 +196,14 @@ def _with_heads(network: NetworkConfig, task: str, shapes: TensorShapes, stated:
     if not task:
         both = "next_sentence" in type(network).model_fields and "nsp.classifier.weight" in shapes
         return network.model_copy(update={"next_sentence": True}) if both else network
-    head: Head = next(head for head, name in TASKS.items() if name == task)
-    if head == "sequence" and stated.get("problem_type") == SEVERAL:
-        head = "several"
+    head = head_in(stated, task)
     pooling = stated.get("classifier_pooling", "cls")
     if network.family == "modern" and pooling != "cls" and head in ("sequence", "several", "choice"):
         raise RecipeError(
             f"the classifier reads the {pooling} of all tokens (classifier_pooling), and classifiers here the state "
             "of [CLS]. Import the network that it was made from, and fine-tune it."
         )
-    labels = ANSWERS.get(head)
-    if labels is None:
-        rows, names = shapes.get("classification.classifier.weight", (0,))[0], stated.get("id2label")
-        known = names if isinstance(names, dict) else {}
-        labels = tuple(str(known.get(str(number), f"LABEL_{number}")) for number in range(rows))
-    if not labels:
+    if not (labels := labels_in(stated, head, shapes.get("classification.classifier.weight", (0,))[0])):
         raise ArtifactError(
             f"it has no classifier, although its configuration names a class for {task}. Give --config."
         )

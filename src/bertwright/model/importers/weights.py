@@ -31,6 +31,19 @@ class Stored:
     """Its name in the file."""
 
 
+_NUMBERS = ("float16", "bfloat16", "float32", "float64")
+
+
+def quantised(stored: Stored) -> str:
+    """Say that a tensor of a network holds codes instead of its weights, and what to do; "" if it holds numbers."""
+    if stored.dtype in _NUMBERS:
+        return ""
+    return (
+        f"{stored.name} is {stored.dtype}: the network is quantised, and its codes are no weights to go on from; give "
+        f"the one that it was made from, in {', '.join(_NUMBERS[:-1])} or {_NUMBERS[-1]}"
+    )
+
+
 class Weights(ABC):
     """The weights of a network in the files of a program. Opening them reads names and shapes only.
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from bertwright.core.errors import ArtifactError
-from bertwright.model.family import Described, Head, Labels
+from bertwright.model.family import ANSWERS, Described, Head, Labels
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -74,7 +74,8 @@ class Names:
     def to_ours(self, tensors: Mapping[str, Tensor], vocab_size: int | None = None) -> dict[str, Tensor]:
         """Return transformers' tensors under this project's names, as `our_names` maps them.
 
-        A copy of a tied tensor that differs from it raises `ArtifactError`, as does a name of another network.
+        Raises `ArtifactError` for a copy of a tied tensor that differs from it, a name of another network, and a tensor
+        with values that are no numbers or are infinite, which would spread to every state.
         `vocab_size` pads the vocabulary to that size with zero embeddings, whose bias of -10000 gives them no
         probability.
         """
@@ -90,6 +91,11 @@ class Names:
         for name, ours in self.our_names(tensors).items():
             if ours is None:
                 raise ArtifactError(f"tensor {name!r} is not part of {self.what}; only such a model can be converted")
+            if wrong := int((~torch.isfinite(tensors[name])).sum()):
+                raise ArtifactError(
+                    f"tensor {name!r} has {wrong:,} values that are infinite or not a number; give a checkpoint from "
+                    "before its training diverged, or a copy that is not damaged"
+                )
             state[ours] = tensors[name]
         return state if vocab_size is None else self._padded(state, vocab_size)
 
@@ -150,6 +156,34 @@ TASKS: Mapping[Head, str] = MappingProxyType(
 """The ends of the names of transformers' classes with a classifier."""
 SEVERAL = "multi_label_classification"
 """The `problem_type` of transformers' configurations of the head `several`."""
+
+
+_TASK = re.compile(rf"For({'|'.join(TASKS.values())})$")
+
+
+def task_in(settings: Mapping[str, Any]) -> str:
+    """The task of a configuration of transformers, as it names classes ("SequenceClassification"); "" for
+    pre-training, for vectors, and if no class is named."""
+    names = settings.get("architectures")
+    found = (_TASK.search(str(name)) for name in names) if isinstance(names, list) else iter(())
+    return next((match[1] for match in found if match), "")
+
+
+def head_in(settings: Mapping[str, Any], task: str) -> Head:
+    """The classifier that a configuration of transformers describes, given its task."""
+    if settings.get("problem_type") == SEVERAL and task == TASKS["several"]:
+        return "several"
+    return next((head for head, name in TASKS.items() if name == task), "sequence")
+
+
+def labels_in(settings: Mapping[str, Any], head: Head, rows: int) -> Labels:
+    """What a classifier with so many rows predicts, named as in a configuration of transformers: the inverse of
+    `classes`."""
+    if head in ANSWERS:
+        return ANSWERS[head]
+    given = settings.get("id2label")
+    names = given if isinstance(given, dict) else {}
+    return tuple(str(names.get(str(number), f"LABEL_{number}")) for number in range(rows))
 
 
 def classes(labels: Labels, head: Head) -> Mapping[str, Any]:
