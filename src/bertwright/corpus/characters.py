@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import cache
 
 from bertwright.corpus.wikis import wikis
@@ -147,9 +148,48 @@ def _letters_of(scripts: str) -> str:
     return "".join(letters)
 
 
+# The blocks that hold combining marks.
+_BLOCKS = (
+    (0x300, 0x3100), (0xA000, 0xAC00), (0xFB00, 0xFE30), (0x10100, 0x10400), (0x10A00, 0x12000), (0x16A00, 0x17000),
+    (0x1BC00, 0x1D300), (0x1DA00, 0x1EA00),
+)  # fmt: skip
+_ALL_MARKS = [c for block in _BLOCKS for c in map(chr, range(*block)) if unicodedata.category(c)[0] == "M"]
+
+
+def ranges(characters: Iterable[str]) -> str:
+    """The characters as ranges for a `[class]` of a regular expression."""
+    runs: list[list[int]] = []
+    for code in sorted(map(ord, characters)):
+        if runs and code == runs[-1][1] + 1:
+            runs[-1][1] = code
+        else:
+            runs.append([code, code])
+    return "".join(rf"\U{first:08x}-\U{last:08x}" for first, last in runs)
+
+
+JOINERS = "\u200c\u200d"
+"""The zero-width non-joiner and joiner, which are spelling in Persian and the scripts of India."""
+MARKS = ranges([*_ALL_MARKS, *JOINERS])
+"""What stands within words besides letters, in a `[class]`: the combining marks of all scripts, and `JOINERS`. Neither
+`\\w` nor `isalpha` knows them, so "कि" is no word to these."""
+_NO_LETTERS = re.compile(f"[{MARKS}]+")
+
+
+def bare(word: str) -> str:
+    """The word without combining marks and joiners: `isalpha` holds for what is left of a word of any script, and its
+    length is that of the word in letters.
+    """
+    return word if word.isascii() else _NO_LETTERS.sub("", word)
+
+
+def in_word(character: str) -> bool:
+    """Whether a character ("": none) is part of a word or number: a letter, a mark, a joiner or a digit."""
+    return character.isalnum() or _NO_LETTERS.match(character) is not None
+
+
 # Normalisation sorts a run of combining marks in quadratic time. Unicode's Stream-Safe Text Format
 # (UAX #15) limits a run to 30; no language comes near. Marks beyond the BMP are left unchanged.
-_MARKS = "".join(filter(unicodedata.combining, map(chr, range(0x300, 0x10000))))
+_MARKS = ranges(mark for mark in _ALL_MARKS if mark < "\U00010000" and unicodedata.combining(mark))
 _STEP = 16
 # A run of 32 marks leaves two adjacent marks in every sixteenth character of a text, which is quick to search.
 _SAMPLED = re.compile(f"[{_MARKS}]{{2}}")

@@ -143,7 +143,7 @@ class FilterConfig(Section):
         return patterns
 
 
-VERSION = 10
+VERSION = 11
 """Incremented when a change to the stage's code changes its output."""
 
 

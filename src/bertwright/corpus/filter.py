@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.corpus.characters import is_capital, letters, script, scripts, shortest_word, spaced
+from bertwright.corpus.characters import is_capital, letters, ranges, script, scripts, shortest_word, spaced
 from bertwright.corpus.config import FilterConfig
 from bertwright.corpus.language import Identifier
 from bertwright.corpus.words import Kind, are, code_points, count_tokens, kinds_of, pieces, words_by_line
@@ -174,8 +174,8 @@ def word_pattern(alphabet: str, shortest: int) -> re.Pattern[str]:
     # The upper case of ß is two letters, which a character class cannot hold.
     capitals = {c.upper() for c in letters if len(c.upper()) == 1} - letters
     if not shortest:
-        return re.compile(f"[{_ranges(letters | capitals)}]{{1,2}}")
-    lower, capital = _ranges(letters), f"[{_ranges(capitals)}]?" if capitals else ""
+        return re.compile(f"[{ranges(letters | capitals)}]{{1,2}}")
+    lower, capital = ranges(letters), f"[{ranges(capitals)}]?" if capitals else ""
     # `\b` does not work: combining marks, common in Indic words, do not match `\w`.
     return re.compile(rf"(?<![\w{lower}]){capital}[{lower}]{{{shortest},}}(?![\w{lower}])")
 
@@ -190,17 +190,6 @@ def _occurrences(codes: NDArray[np.uint32]) -> dict[str, int]:
     counts = np.bincount(codes)
     present = counts.nonzero()[0]
     return dict(zip(map(chr, present.tolist()), counts[present].tolist(), strict=True))
-
-
-def _ranges(characters: set[str]) -> str:
-    """The characters as ranges for a `[class]` of a regular expression."""
-    runs: list[list[int]] = []
-    for code in sorted(map(ord, characters)):
-        if runs and code == runs[-1][1] + 1:
-            runs[-1][1] = code
-        else:
-            runs.append([code, code])
-    return "".join(rf"\U{first:08x}-\U{last:08x}" for first, last in runs)
 
 
 class Reason(NamedTuple):

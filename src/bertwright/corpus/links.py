@@ -22,6 +22,7 @@ import zstandard
 from bertwright.core.artifact import Artifact
 from bertwright.core.files import naming, write_atomic
 from bertwright.core.rng import key
+from bertwright.corpus.characters import in_word
 from bertwright.corpus.decisions import DECISIONS
 from bertwright.corpus.heldout import is_heldout, text_hash
 from bertwright.corpus.part import read_array, unpack
@@ -108,6 +109,6 @@ def _find(label: str, text: str) -> int:
     while (place := text.find(label, place + 1)) >= 0:
         end = place + len(label)
         # "[[Budapest]]en" shows one word, of which the label is a part.
-        if anywhere or not (text[place - 1 : place].isalnum() or text[end : end + 1].isalnum()):
+        if anywhere or not (in_word(text[place - 1 : place]) or in_word(text[end : end + 1])):
             break
     return place

@@ -18,7 +18,7 @@ from itertools import accumulate, pairwise
 
 import sentencex
 
-from bertwright.corpus.characters import is_small
+from bertwright.corpus.characters import MARKS, bare, is_small
 
 _OPENING = "(„\"»«“'[—–- "
 _STOPS = (".", "\u2024")  # the second is the Armenian semicolon
@@ -36,7 +36,7 @@ _BEFORE_DIGIT = re.compile(
 )
 _IN_NAME = re.compile(r"[A-Za-z\d][!?]+ *\Z")
 _NAME_GOES_ON = re.compile("[A-Za-z\u30a1-\u30ff]")
-_OWN_STOP = re.compile(r"(?![A-Za-z])[^\W\d_][\u0300-\u036f\u0e31-\u0e4e]*\.\Z")
+_OWN_STOP = re.compile(rf"(?![A-Za-z])[^\W\d_][{MARKS}]*\.\Z")
 """A stop after a letter that is not Latin."""
 # Marks of words, which sentencex takes for opening quotation marks, so that it cuts nothing until another mark. Hebrew
 # abbreviations have one before the last letter ("צה\"ל"); after prefixes it may also open a quotation.
@@ -139,7 +139,7 @@ def _joins(rules: JoinRules, left: str, right: str) -> bool:
 
 def _is_part_of_token(start: str) -> bool:
     """Whether the text from a space to a stop, directly before a letter, is the start of a token ("ΠΑ.ΣΟ.", "pr.")."""
-    start = start.lstrip(_OPENING)[:-1]
+    start = bare(start.lstrip(_OPENING)[:-1])
     # A longer word is more often the end of a sentence whose author forgot the space.
     return start.isupper() or (len(start) <= 3 and start.isalpha()) or "." in start.rstrip(".")
 
@@ -200,7 +200,7 @@ class JoinRules:
         last = last.lstrip(_OPENING)
         if _ORDINAL.fullmatch(last):
             return self._is_ordinal(rest, last, right)
-        initial = len(last) == 2 and last[0].isalpha() and not is_small(last[0])
+        initial = len(bare(last)) == 2 and last[0].isalpha() and not is_small(last[0])
         # Of languages that it does not know, sentencex knows the initials from A to Z.
         other = self.initials is None and last[0].isupper() and not last[0].isascii()
         if initial and (self.initials or other):

@@ -1,10 +1,21 @@
+import re
 import unicodedata
 
 import pytest
 from tests.rows import each_row
 
 from bertwright.corpus import characters
-from bertwright.corpus.characters import LAST_LETTER, letters, script, scripts, shortest_word, spaced
+from bertwright.corpus.characters import (
+    LAST_LETTER,
+    MARKS,
+    bare,
+    in_word,
+    letters,
+    script,
+    scripts,
+    shortest_word,
+    spaced,
+)
 from bertwright.corpus.words import count_tokens
 
 
@@ -79,3 +90,15 @@ def test_the_newest_ideographs_are_letters_and_words(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(unicodedata, "category", lambda c: "Lo")
     assert characters._letters_of.__wrapped__("CJK").endswith(last)
     assert count_tokens(last * 4) == 2 and count_tokens(chr(LAST_LETTER + 1) * 4) != 2
+
+
+def test_marks_and_joiners_are_parts_of_words() -> None:
+    assert not "कि".isalpha(), "Python's letters are fewer"
+    assert bare("कि") == "क" and bare("می\u200cشود") == "میشود" and bare("क्\u200dष") == "कष"
+    assert [bare(word).isalpha() for word in ("മീ", "ក្រុម", "ས་", "1st")] == [True, True, False, False]
+    assert all(map(in_word, "aπ5ি\u0301\u200c\u200d")) and not any(map(in_word, ("", ".", " ", "\u200b", "।")))
+
+
+def test_every_mark_of_a_script_is_known() -> None:
+    marks = {c for c in map(chr, range(0x20000)) if unicodedata.category(c)[0] == "M"}
+    assert not {c for c in marks if not re.match(f"[{MARKS}]", c)}

@@ -139,6 +139,33 @@ def test_a_khmer_stop_needs_no_space() -> None:
     assert splitter("km")("វាធំ។ចប់។") == ["វាធំ។", "ចប់។"]
 
 
+@each_row(
+    ("language", "token"),
+    [
+        *[
+            ("mr", "कि.मी"),
+            ("hi", "कि.मी"),
+            ("ne", "कि.मी"),
+            ("te", "కి.మీ"),
+            ("ml", "കി.മീ"),
+            ("kn", "ಕಿ.ಮೀ"),
+            ("ta", "கி.மீ"),
+        ],
+        *[
+            ("gu", "કિ.મી"),
+            ("pa", "ਕਿ.ਮੀ"),
+            ("si", "කි.මී"),
+            ("or", "କି.ମି"),
+            ("bn", "কি.মি"),
+            ("as", "কি.মি"),
+            ("fa", "ه\u200c.ق"),
+        ],
+    ],
+)
+def test_letters_with_marks_before_a_stop_are_parts_of_a_token(language: str, token: str) -> None:
+    assert splitter(language)(f"25 {token} 30") == [f"25 {token} 30"]
+
+
 def test_dash_without_space_before_it_is_not_a_hyphen() -> None:
     assert splitter("uk")("Видано там.- Тернопіль.") == ["Видано там.", "- Тернопіль."]
 
