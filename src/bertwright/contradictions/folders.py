@@ -152,7 +152,9 @@ def wrong_start(
         known = vocab.file and not difference and not other_entries
         rows = {} if known else {"vocab_size": given.network.vocab_size}
         like = network.model_copy(update=rows)
-        if not found and (faults := transfer(like, given, len(given.entries), layers, tiled=train.init_tiled).faults):
+        # Another vocabulary may be of a kind whose entries cannot be listed.
+        entries = None if other_entries else len(given.entries)
+        if not found and (faults := transfer(like, given, entries, layers, tiled=train.init_tiled).faults):
             more = f" ({len(faults)} tensors differ)" if len(faults) > 1 else ""
             text = f"{given.path} is another network: {faults[0]}{more}"
             where = f" (model.config={given.config_file})" if given.config_file else ""

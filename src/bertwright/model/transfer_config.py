@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bertwright.core.errors import ArtifactError
 from bertwright.model.config import NetworkConfig
 from bertwright.model.pretrained_config import Pretrained
 from bertwright.vocab.config import VocabConfig
-from bertwright.vocab.entries import TextSettings, entries_of, special_names
+from bertwright.vocab.entries import TextSettings, entries_of, has_other_tokenizer, special_names
 
 if TYPE_CHECKING:
     from bertwright.vocab.correspondence import Correspondence
@@ -135,16 +136,27 @@ def has_row_per_entry(name: str) -> bool:
 
 
 def correspondence(given: Pretrained, vocab: VocabConfig) -> Correspondence:
-    """Return what the entries of `vocab.file` are in the vocabulary of the network in `given`. Raises `DataError` if a
-    file cannot be read."""
+    """Return what the entries of `vocab.file` are in the vocabulary of the network in `given`, whatever kind of
+    tokenizer that has. Raises `DataError` if a file cannot be read, and `ArtifactError` if the network has fewer rows
+    than its vocabulary entries."""
     # The library that normalises text takes longer to import than most checks of a recipe.
     from bertwright.vocab.correspondence import correspond
+    from bertwright.vocab.other_tokenizers import correspond_to, read_other_tokenizer
 
     assert vocab.file is not None
     settings = TextSettings(vocab.lower_case, vocab.strip_accents)
-    # A folder that does not state its settings is taken to have these.
-    older = given.text_settings or settings
-    return correspond(entries_of(vocab.file), given.entries, settings, older, special_names(given.folder))
+    entries, roles, file = entries_of(vocab.file), special_names(given.folder), given.entries_file
+    if has_other_tokenizer(file):
+        made = correspond_to(read_other_tokenizer(file), entries, settings, roles)
+    else:
+        # A folder that does not state its settings is taken to have these.
+        made = correspond(entries, given.entries, settings, given.text_settings or settings, roles)
+    if made.older > (rows := given.network.vocab_size):
+        raise ArtifactError(
+            f"{file} has {made.older:,} entries, but the embedding of {given.path} only {rows:,} rows, so that it is "
+            "the vocabulary of another network. Download both again, from one place."
+        )
+    return made
 
 
 def repeated_layers(own: NetworkConfig, given: NetworkConfig) -> list[int]:

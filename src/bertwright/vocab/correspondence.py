@@ -44,6 +44,8 @@ class Correspondence:
     """[N] the older entries that the new ones consist of, those of one entry after those of another."""
     counts_V: NDArray[np.int64]
     """[V] how many of them belong to each entry; 0 for an entry that is the same, or of which nothing is known."""
+    older: int
+    """How many entries the older vocabulary has."""
 
     @property
     def new_V(self) -> NDArray[np.bool_]:
@@ -77,8 +79,8 @@ def correspond(
     """Return what `entries` are in a vocabulary of `older` entries, each with its text settings. `roles` says how the
     older vocabulary writes special entries, where that is known (`entries.special_names`)."""
     ids = {entry: i for i, entry in enumerate(older)}
-    special = {role: _special(role, roles.get(role, role), ids) for role in SPECIALS}
-    in_text = {entry: i for entry, i in ids.items() if not _bracketed(entry) and i not in special.values()}
+    special = special_ids(ids, roles)
+    in_text = {entry: i for entry, i in ids.items() if not is_bracketed(entry) and i not in special.values()}
     lost = set(unreachable([entry for entry in entries if entry in in_text], *older_settings))
     same = [
         special[entry]
@@ -88,7 +90,7 @@ def correspond(
         else NEW
         for entry in entries
     ]
-    unknown = [i for i, there in enumerate(same) if there == NEW and not _bracketed(entries[i])]
+    unknown = [i for i, there in enumerate(same) if there == NEW and not is_bracketed(entries[i])]
     pieces = dict[int, Sequence[int]]()
     if settings != older_settings:
         variants = _variants(in_text, settings, set(unreachable(list(in_text), *older_settings)))
@@ -103,16 +105,20 @@ def correspond(
         np.array(same, np.int64),
         np.array([piece for own in parts for piece in own], np.int64),
         np.array([len(own) for own in parts], np.int64),
+        len(older),
     )
 
 
-def _bracketed(entry: str) -> bool:
+def is_bracketed(entry: str) -> bool:
     """Whether an entry is special or unused, so that it occurs in no text."""
     return len(entry) > 2 and (entry[0], entry[-1]) in (("[", "]"), ("<", ">"))
 
 
-def _special(role: str, written: str, ids: Mapping[str, int]) -> int:
-    return next((ids[name] for name in (written, *_WRITTEN[role]) if name in ids), NEW)
+def special_ids(ids: Mapping[str, int], roles: Mapping[str, str]) -> dict[str, int]:
+    """Return the id of each special entry in a vocabulary with these `ids`, by how it is written here; `NEW` if it has
+    none. `roles` is as for `correspond`."""
+    written = {role: (roles.get(role, role), *_WRITTEN[role]) for role in SPECIALS}
+    return {role: next((ids[name] for name in names if name in ids), NEW) for role, names in written.items()}
 
 
 def _variants(in_text: Mapping[str, int], settings: TextSettings, lost: set[str]) -> dict[str, list[int]]:

@@ -21,6 +21,7 @@ CONTINUATION = "##"
 FILES = ("vocab.txt", "tokenizer.json")
 """The files of a model folder that hold its entries; the first one that exists is read."""
 _NO_TOKENIZER = "is not a tokenizer.json of the library tokenizers. Give a vocab.txt instead."
+_WORDPIECE = "WordPiece"
 _FORMS = ("NFC", "NFD", "NFKC", "NFKD")
 
 
@@ -64,6 +65,17 @@ def entries_of(path: Path) -> list[str]:
     return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
+def has_other_tokenizer(path: Path) -> bool:
+    """Whether a file with a vocabulary is a `tokenizer.json` of another kind than WordPiece, such as BPE."""
+    if path.suffix != ".json":
+        return False
+    try:
+        model = parse_json(read_bytes(path, MAX_FILE))["model"]
+        return "vocab" in model and model.get("type", _WORDPIECE) != _WORDPIECE
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return False  # `entries_of` reports a damaged file
+
+
 def text_settings(folder: Path) -> TextSettings | None:
     """The text settings that the tokenizer files of a model folder state; None if they state none, or others than
     those of `[vocab]`."""
@@ -84,11 +96,12 @@ def _of_tokenizer(path: Path, data: bytes) -> list[str]:
     added = tokenizer.get("added_tokens") or [] if isinstance(tokenizer, dict) else []
     if not isinstance(model, dict) or not isinstance(model.get("vocab"), dict | list):
         raise DataError(f"{path} {_NO_TOKENIZER}")
-    kind = model.get("type", "WordPiece")
-    if kind != "WordPiece" or not isinstance(model["vocab"], dict):
+    kind = model.get("type", _WORDPIECE)
+    if kind != _WORDPIECE or not isinstance(model["vocab"], dict):
         raise DataError(
-            f"{path} is a {kind} tokenizer, but only WordPiece vocabularies, as BERT has them, can be used. Give "
-            "a network, or a vocab.txt, with WordPiece."
+            f"{path} is a {kind} tokenizer, but only WordPiece vocabularies, as BERT has them, can be used. Give a "
+            "network, or a vocab.txt, with WordPiece; or let training start from that network with a vocabulary of its "
+            "own, whose rows are made of that one's (train.init_from, and train.init_embeddings=pieces)."
         )
     try:
         ids = {**model["vocab"], **{str(each["content"]): each["id"] for each in added}}

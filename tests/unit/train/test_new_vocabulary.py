@@ -46,7 +46,7 @@ TABLE, BIAS = "bert.embeddings.token.weight", "mlm.bias"
 
 def example() -> Correspondence:
     """Entries that are 2, 0, pieces 1 and 3, piece 3, unknown, and 1."""
-    return Correspondence(np.array([2, 0, -1, -1, -1, 1]), np.array([1, 3, 3]), np.array([0, 0, 2, 1, 0, 0]))
+    return Correspondence(np.array([2, 0, -1, -1, -1, 1]), np.array([1, 3, 3]), np.array([0, 0, 2, 1, 0, 0]), 4)
 
 
 def test_rows_are_copied_or_composed() -> None:

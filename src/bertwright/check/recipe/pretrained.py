@@ -69,7 +69,9 @@ def _verdict(key: str, path: Path, recipe: Recipe, out: Path, stages: Sequence[s
         if key == _START:
             own = recipe.network()
             layers = layers or (tuple(repeated_layers(own, found.network)) if tiled else ())
-            notes = transfer(own, found, len(found.entries), layers, other_entries, tiled).notes
+            notes = transfer(
+                own, found, None if other_entries else len(found.entries), layers, other_entries, tiled
+            ).notes
         if other_entries:
             return _new_rows(key, found, recipe, ours, [what, *notes])
     except BertwrightError as cause:

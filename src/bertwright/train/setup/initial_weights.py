@@ -97,7 +97,7 @@ def start_from(model: Model, given: Path, config: TrainConfig, vocab: Artifact, 
         made = correspondence(other, vocabulary_of(vocab))
         for source in filter(has_row_per_entry, found.taken.values()):
             # Rows beyond the entries of that vocabulary belong to none.
-            theirs[source] = composed(theirs[source][: len(other.entries)], made, config.seed)
+            theirs[source] = composed(theirs[source][: made.older], made, config.seed)
         new_V = made.new_V
         log.say(f"train: {made.note}")
         if not new_V.any() and any(phase.trains == "new-rows" for phase in config.phases):
