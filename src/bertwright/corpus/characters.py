@@ -75,13 +75,18 @@ _SCRIPTS = {
     "CJK HANGUL": "ko",
 }
 _SCRIPT_OF = {code: script for script, codes in _SCRIPTS.items() for code in codes.split()}
-# Scripts in which part of a wiki is written, besides its main one.
+# Scripts in which part of a wiki is written, besides its main one, or in which CLDR 48 (languageData) says that its
+# language is written.
 _SECOND = {
-    "az": "CYRILLIC ARABIC", "cdo": "CJK", "cr": "LATIN", "crh": "LATIN", "dv": "ARABIC", "gom": "LATIN KANNADA",
-    "hak": "CJK", "iu": "LATIN", "kaa": "CYRILLIC", "kk": "LATIN ARABIC", "ks": "DEVANAGARI", "ku": "ARABIC",
-    "lad": "HEBREW", "mn": "MONGOLIAN", "mni": "BENGALI", "ms": "ARABIC", "nan": "CJK", "pa": "ARABIC",
-    "ro": "CYRILLIC", "sa": "TELUGU KANNADA", "sh": "CYRILLIC", "shi": "TIFINAGH", "sr": "LATIN", "syl": "BENGALI",
-    "tg": "ARABIC LATIN", "tly": "CYRILLIC", "tt": "LATIN ARABIC", "ug": "LATIN CYRILLIC", "uz": "CYRILLIC ARABIC",
+    "az": "CYRILLIC ARABIC", "bm": "NKO", "bs": "CYRILLIC", "cdo": "CJK", "cr": "LATIN", "crh": "LATIN", "dv": "ARABIC",
+    "gag": "CYRILLIC", "gom": "LATIN KANNADA", "ha": "ARABIC", "hak": "CJK", "hif": "DEVANAGARI", "inh": "LATIN ARABIC",
+    "iu": "LATIN", "kaa": "CYRILLIC", "kk": "LATIN ARABIC", "ks": "DEVANAGARI", "ku": "ARABIC CYRILLIC",
+    "ky": "ARABIC LATIN", "lad": "HEBREW", "mn": "MONGOLIAN", "mni": "BENGALI", "ms": "ARABIC", "nan": "CJK",
+    "om": "ETHIOPIC", "pa": "ARABIC", "pi": "LATIN MYANMAR SINHALA THAI", "pnt": "CYRILLIC LATIN", "ro": "CYRILLIC",
+    "sa": "TELUGU KANNADA SINHALA", "sat": "BENGALI DEVANAGARI LATIN ORIYA", "sd": "DEVANAGARI", "se": "CYRILLIC",
+    "sh": "CYRILLIC", "shi": "TIFINAGH ARABIC", "so": "ARABIC", "sr": "LATIN", "syl": "BENGALI", "tg": "ARABIC LATIN",
+    "tk": "CYRILLIC ARABIC", "tly": "CYRILLIC ARABIC", "tr": "ARABIC", "tt": "LATIN ARABIC", "udm": "LATIN",
+    "ug": "LATIN CYRILLIC", "uz": "CYRILLIC ARABIC", "vi": "CJK", "wal": "ETHIOPIC", "wo": "ARABIC", "za": "CJK",
     "zh-min-nan": "CJK",
 }  # fmt: skip
 _KNOWN = frozenset({"LATIN", "CYRILLIC", *" ".join(_SCRIPTS).split()})
@@ -114,8 +119,8 @@ def scripts(language: str) -> frozenset[str]:
     """The scripts the language is written in, by the first words of their letters' Unicode names ("CYRILLIC"); all of
     them for a language without a wiki in the table, of which nothing is known.
     """
-    language = _SAME.get(language, language)
-    own = "CYRILLIC" if language in _CYRILLIC else _SCRIPT_OF.get(language, "LATIN" if language in wikis() else "")
+    same = _SAME.get(language, language)
+    own = "CYRILLIC" if same in _CYRILLIC else _SCRIPT_OF.get(same, "LATIN" if same in wikis() else "")
     if not own:
         return _KNOWN
     return frozenset(f"{own} {_SECOND.get(language, '')}".split())
@@ -167,8 +172,9 @@ def ranges(characters: Iterable[str]) -> str:
     return "".join(rf"\U{first:08x}-\U{last:08x}" for first, last in runs)
 
 
-JOINERS = "\u200c\u200d"
-"""The zero-width non-joiner and joiner, which are spelling in Persian and the scripts of India."""
+JOINERS = "\u180e\u200c\u200d"
+"""Of no width, and spelling: the Mongolian vowel separator; the non-joiner and joiner of Persian and the scripts of
+India."""
 MARKS = ranges([*_ALL_MARKS, *JOINERS])
 """What stands within words besides letters, in a `[class]`: the combining marks of all scripts, and `JOINERS`. Neither
 `\\w` nor `isalpha` knows them, so "कि" is no word to these."""
@@ -182,9 +188,32 @@ def bare(word: str) -> str:
     return word if word.isascii() else _NO_LETTERS.sub("", word)
 
 
+_KILLERS = ranges(mark for mark in _ALL_MARKS if unicodedata.combining(mark) == 9)
+"""The viramas, which join a letter to the next one."""
+_SYLLABLE = re.compile(rf"[^\W\d_][{MARKS}]*(?:(?<=[{_KILLERS}\u200d])[^\W\d_][{MARKS}]*)*")
+
+
+def is_syllable(word: str) -> bool:
+    """Whether the word is one letter with its marks, or letters that a virama joins to one syllable: "कि", "श्री"."""
+    return _SYLLABLE.fullmatch(word) is not None
+
+
 def in_word(character: str) -> bool:
     """Whether a character ("": none) is part of a word or number: a letter, a mark, a joiner or a digit."""
     return character.isalnum() or _NO_LETTERS.match(character) is not None
+
+
+UNSPACED = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e80-\u0ece\u0edc-\u0edf\u0f40-\u0fbc\u1000-\u103f\u1050-\u109d\u1780-\u17d3\u17d7\u17dc\u17dd"
+    "\u1950-\u19cf\u1a20-\u1a7c\u1b00-\u1b4c\ua980-\ua9c0\ua9e0-\ua9ef\uaa60-\uaadf\U00011700-\U0001172b"
+)
+"""Letters and marks of the scripts with an alphabet or syllables and no spaces between words, in a `[class]`: Thai,
+Lao, Tibetan, Burmese, Khmer, and those of the Tai languages, of Java and of Bali."""
+# Literal characters, because the patterns of tokenizers, JavaScript and Python have different escapes.
+_BESIDE = "0-9A-Za-z\u0e50-\u0e59\u0ed0-\u0ed9\u0f20-\u0f29\u1040-\u1049\u17e0-\u17e9"
+WORD_BREAK = f"\u200b(?:(?<=[{UNSPACED}]\u200b)(?=[{UNSPACED}{_BESIDE}])|(?<=[{_BESIDE}]\u200b)(?=[{UNSPACED}]))"
+"""The pattern of a zero-width space that separates words, as in Khmer: between letters of `UNSPACED`, or one and a
+digit or Latin letter. Anywhere else it is only a place to break a line."""
 
 
 # Normalisation sorts a run of combining marks in quadratic time. Unicode's Stream-Safe Text Format

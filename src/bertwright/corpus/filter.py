@@ -121,7 +121,7 @@ def _batches(sentences: list[str]) -> Iterator[list[str]]:
 def _sums(sentences: list[str], kinds: NDArray[np.uint8]) -> dict[str, int]:
     """The counts that add up over batches; `kinds` describes the sentences joined by one separator character."""
     lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
-    words = words_by_line(kinds, np.append(0, np.cumsum(lengths + 1)[:-1]))
+    words, inside = words_by_line(kinds, np.append(0, np.cumsum(lengths + 1)[:-1]))
     # `bincount` takes ten times as long as three comparisons.
     joiners, marks, digits = (int(np.count_nonzero(are(kinds, k))) for k in (Kind.JOINER, Kind.MARK, Kind.DIGIT))
     return {
@@ -130,7 +130,7 @@ def _sums(sentences: list[str], kinds: NDArray[np.uint8]) -> dict[str, int]:
         "words": int(words.sum()),
         "characters": int(lengths.sum()),
         "running": int(lengths[words >= RUNNING].sum()),
-        "punctuation": marks + joiners,
+        "punctuation": marks + joiners - inside,
         "digits": digits,
     }
 

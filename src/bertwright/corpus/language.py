@@ -49,6 +49,8 @@ _NEIGHBOURS = {
 _MISTAKEN = {"sco": "en"}
 # Languages that py3langid knows only in one of the scripts of their wiki.
 _IN_ONE_SCRIPT = {"gom"}
+# Codes of the identifiers for a text without words, in no language they know, or in a script they only know by name.
+_NO_LANGUAGES = ("zxx", "un", "xx-")
 _SURE = 60
 """Percent of the text from which CLD2's first language is trusted."""
 _ENOUGH = 33
@@ -85,11 +87,11 @@ class Identifier:
             for code, share in shares[1:]:
                 if code in self._wiki and share >= _ENOUGH and (not sure or _MISTAKEN.get(code) == identified):
                     return self._wiki[code]
-            if sure:
+            if sure and not identified.startswith(_NO_LANGUAGES):
                 return identified
         if self._known(_labels()):
             identified = _langid().classify(text[:_READ])[0]
-        return self._wiki.get(identified, identified)
+        return "" if identified.startswith(_NO_LANGUAGES) else self._wiki.get(identified, identified)
 
     @property
     def knows(self) -> bool:

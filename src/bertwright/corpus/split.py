@@ -18,7 +18,7 @@ from itertools import accumulate, pairwise
 
 import sentencex
 
-from bertwright.corpus.characters import MARKS, bare, is_small
+from bertwright.corpus.characters import MARKS, bare, is_small, is_syllable
 
 _OPENING = "(„\"»«“'[—–- "
 _STOPS = (".", "\u2024")  # the second is the Armenian semicolon
@@ -139,9 +139,10 @@ def _joins(rules: JoinRules, left: str, right: str) -> bool:
 
 def _is_part_of_token(start: str) -> bool:
     """Whether the text from a space to a stop, directly before a letter, is the start of a token ("ΠΑ.ΣΟ.", "pr.")."""
-    start = bare(start.lstrip(_OPENING)[:-1])
+    start = start.lstrip(_OPENING)[:-1]
     # A longer word is more often the end of a sentence whose author forgot the space.
-    return start.isupper() or (len(start) <= 3 and start.isalpha()) or "." in start.rstrip(".")
+    short = (len(start) <= 3 and start.isalpha()) or is_syllable(start)
+    return start.isupper() or short or "." in start.rstrip(".")
 
 
 def _pieces(language: str, text: str) -> list[str]:

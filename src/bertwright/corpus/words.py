@@ -1,9 +1,10 @@
 """Words of texts in any script.
 
 Words are counted by spaces, or by
-letters in scripts without spaces between words: two letters of Chinese and Japanese, and four of Thai, Lao, Khmer,
-Burmese and Tibetan, count as a word, which is about the length of one in running text. Korean has spaces. The count
-does not depend on the language, so a text may mix scripts.
+letters in scripts without spaces between words: two letters of Chinese, Japanese and Yi, and four of Thai, Lao, Khmer,
+Burmese, Tibetan and their like, count as a word, which is about the length of one in running text. Korean has spaces.
+The count does not depend on the language, so a text may mix scripts. Some scripts separate words by a mark (Ethiopic,
+Runic), and Tibetan syllables.
 """
 
 from __future__ import annotations
@@ -16,28 +17,32 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.corpus.characters import LAST_LETTER
+from bertwright.corpus.characters import JOINERS, LAST_LETTER, UNSPACED
 
 _IN_TWOS = (
     r"\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u31a0-\u31bf"
-    r"\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f\U00020000-"
+    r"\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua48c\uf900-\ufaff\uff66-\uff9f\U0001b000-\U0001b16f\U00020000-"
     f"{chr(LAST_LETTER)}"
 )
-_IN_FOURS = (
-    r"\u0e01-\u0e3a\u0e40-\u0e4e\u0e80-\u0ece\u0edc-\u0edf\u0f40-\u0fbc\u1000-\u103f\u1050-\u109d\u1780-\u17d3"
-    r"\ua9e0-\ua9ef\uaa60-\uaa7f"
-)
-_UNSPACED = re.compile(rf"([{_IN_TWOS}]+)|([{_IN_FOURS}]+)")
+_UNSPACED = re.compile(rf"([{_IN_TWOS}]+)|([{UNSPACED}]+)")
 _FIRST_UNSPACED = np.uint32(0x0E01)
 """The code point of the first letter of either class."""
 # A quick test, six times as fast where nothing matches. It is a negated class with the most common characters first, so
 # that one comparison decides most cases.
-_MAY_BE_UNSPACED = re.compile("[^\x00-\u0e00\u2000-\u2e7f\u109e-\u177f\u17d4-\u1fff\uac00-\uf8ff]")
+_MAY_BE_UNSPACED = re.compile(
+    "[^\x00-\u0e00\u2000-\u2e7f\u109e-\u1360\u1362-\u16ea\u16ee-\u177f\u17de-\u194f\u1c00-\u1fff\uac00-\uf8ff]"
+)
+# Between the syllables of a word in Tibetan, or between words (U+200B): the letters are counted as if there were none.
+_BETWEEN = re.compile("[\u0f0b\u0f0c\u200b]+")
+# Word separators of scripts that may have no spaces beside them: Ethiopic, Runic, and scripts of antiquity.
+_SEPARATORS = re.compile("[\u1361\u16eb-\u16ed\U00010100\U00010101\U0001039f\U000103d0\U0001091f]+(?=\\S)")
+# The blocks of single scripts: their marks are a part of any text in the script, and no sign of a table or a list.
+_OF_A_SCRIPT = re.compile(
+    "[\u0370-\u1fff\u2c00-\u2dff\ua000-\uabff\ufb00-\ufdff\ufe70-\ufefe\U00010000-\U0001cfff\U0001e000-\U0001e8ff]"
+)
 # Between two letters these are part of the word.
 _JOINERS = "'’-"
 _PIECE = 2**20
-# Not letters, but they occur only within words.
-_INSIDE = "ʼ\u200c\u200d"
 
 
 class Kind(IntEnum):
@@ -50,7 +55,7 @@ class Kind(IntEnum):
     IN_FOURS = 4
     JOINER = 5
     DIGIT = 6
-    MARK = 7  # punctuation, or a symbol
+    MARK = 7  # punctuation or a symbol that several scripts share
 
 
 _OF_CATEGORY = {"L": Kind.LETTER, "M": Kind.LETTER, "N": Kind.DIGIT, "P": Kind.MARK, "S": Kind.MARK}
@@ -109,7 +114,9 @@ def _more_tokens(text: str) -> int:
     if not _MAY_BE_UNSPACED.search(text):
         return 0
     # Splitting at spaces has already counted each run as one word.
-    return sum((len(twos) + 1) // 2 + (len(fours) + 3) // 4 - 1 for twos, fours in _UNSPACED.findall(text))
+    found = _UNSPACED.findall(_BETWEEN.sub("", text))
+    words = sum((len(twos) + 1) // 2 + (len(fours) + 3) // 4 - 1 for twos, fours in found)
+    return words + len(_SEPARATORS.findall(text))
 
 
 def code_points(text: str) -> NDArray[np.uint32]:
@@ -135,19 +142,21 @@ def are(kinds: NDArray[np.uint8], kind: Kind) -> NDArray[np.bool_]:
     return same
 
 
-def words_by_line(kinds: NDArray[np.uint8], starts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """[L] the number of words that begin in each line of a text, given the `kinds` [C] of its characters.
+def words_by_line(kinds: NDArray[np.uint8], starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """([L] the number of words that begin in each line of a text, the number of joiners inside words), given the
+    `kinds` [C] of its characters.
 
     `starts` [L] are the offsets of the lines. Numbers and punctuation are not counted as words.
     """
     letter = are(kinds, Kind.LETTER)
     before = np.append(False, letter[:-1])
     joined = np.append(False, are(kinds[:-1], Kind.JOINER) & before[:-1])
+    inside = letter & joined
     words = _by_line(letter & ~before & ~joined, starts)
     for kind, letters in ((Kind.IN_TWOS, 2), (Kind.IN_FOURS, 4)):
         if (of_kind := are(kinds, kind)).any():
             words += -(-_by_line(of_kind, starts) // letters)
-    return words
+    return words, int(np.count_nonzero(inside))
 
 
 def _by_line(marked: NDArray[np.bool_], starts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -161,5 +170,5 @@ def _kind(character: str) -> Kind:
         return Kind.JOINER
     if unspaced := _UNSPACED.match(character):
         return Kind.IN_TWOS if unspaced.group(1) else Kind.IN_FOURS
-    category = "L" if character in _INSIDE else unicodedata.category(character)[0]
-    return _OF_CATEGORY.get(category, Kind.OTHER)
+    kind = Kind.LETTER if character in JOINERS else _OF_CATEGORY.get(unicodedata.category(character)[0], Kind.OTHER)
+    return Kind.OTHER if kind == Kind.MARK and _OF_A_SCRIPT.match(character) else kind

@@ -10,6 +10,7 @@ from bertwright.corpus.characters import (
     MARKS,
     bare,
     in_word,
+    is_syllable,
     letters,
     script,
     scripts,
@@ -97,6 +98,11 @@ def test_marks_and_joiners_are_parts_of_words() -> None:
     assert bare("कि") == "क" and bare("می\u200cشود") == "میشود" and bare("क्\u200dष") == "कष"
     assert [bare(word).isalpha() for word in ("മീ", "ក្រុម", "ས་", "1st")] == [True, True, False, False]
     assert all(map(in_word, "aπ5ি\u0301\u200c\u200d")) and not any(map(in_word, ("", ".", " ", "\u200b", "।")))
+
+
+def test_a_syllable_is_a_letter_with_what_joins_it() -> None:
+    assert all(map(is_syllable, ("कि", "प्र", "श्री", "क्\u200dष", "ს", "கி", "Ç", "a\u0301")))
+    assert not any(map(is_syllable, ("", "आहे", "होते", "एम", "১", "ি", "কি.", "ab")))
 
 
 def test_every_mark_of_a_script_is_known() -> None:

@@ -222,6 +222,36 @@ def test_latin_page_is_foreign_in_a_wiki_of_another_script() -> None:
     assert general(["Grad leži na reci i ima tri miliona stanovnika."] * 4, "sr", max_repeated=1) is None
 
 
+@each_row(
+    ("language", "sentence", "words"),
+    [
+        ("bo", "འགྲོ་བ་མི་རིགས་རྣམས་ལ་སྐྱེས་ཙམ་ཉིད་ནས་ཆེ་མཐོངས་དང་ཐོབ་ཐང་གི་རང་དབང་འདྲ་མཉམ་དུ་ཡོད་ལ།", 16),
+        ("am", "የሰው፡ልጅ፡ሁሉ፡ሲወለድ፡ነጻና፡በክብርና፡በመብትም፡እኩልነት፡ያለው፡ነው።", 10),
+        ("jv", "ꦱꦧꦼꦤ꧀ꦲꦸꦮꦺꦴꦁꦏꦭꦲꦶꦂꦲꦏꦺꦏꦤ꧀ꦛꦶꦩꦂꦢꦶꦏ꧈", 8),
+        ("ii", "ꊿꂷꃅꄿꐨꐥ，ꌅꅍꀂꏽꐯꒈꃅꐥꌐ。", 8),
+        ("ty", "E fanau-ti’amā-hia te ta’ata’toa e ’aifaito te hana", 8),
+    ],
+)
+def test_marks_of_a_script_are_no_punctuation(language: str, sentence: str, words: int) -> None:
+    measures = ByScript([language]).measure([sentence])
+    assert measures.punctuation <= 0.12 * measures.characters
+    assert (measures.words, measures.foreign) == (words, 0)
+    assert abs(measures.tokens - words) <= 1
+    assert general([sentence] * 5, language, identify=False, max_repeated=1) is None
+
+
+def test_signs_that_scripts_share_are_punctuation() -> None:
+    assert ByScript(["am"]).measure(["ሀ | ለ | ሐ ※ 「መ」"]).punctuation == 5
+    assert ByScript(["en"]).measure(["well-known don't - 'so'"]).punctuation == 3, "joiners inside words are letters"
+
+
+@each_row(
+    ("language", "text"), [("bs", "Сва људска бића рађају се слободна."), ("tk", "Әхли адамлар азат доғулярлар.")]
+)
+def test_a_second_script_of_a_language_is_not_foreign(language: str, text: str) -> None:
+    assert ByScript([language]).measure([text]).foreign == 0
+
+
 def test_words_are_counted_in_any_script() -> None:
     counts = ByScript(["ja"]).measure(["東京は日本の首都である。", "Don't stop: 3 well-known NATO-s", "12 — 34"])
     assert (counts.words, counts.wordless, counts.sentences) == (6 + 4, 1, 3)

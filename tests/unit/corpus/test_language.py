@@ -53,6 +53,15 @@ def test_py3langid_decides_where_cld2_is_unsure(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.usefixtures("without_langid")
+@each_row("code", ["un", "zxx", "xx-Java"])
+def test_a_script_alone_is_no_language(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CLD2 is sure of the name of a script of which it knows no language."""
+    monkeypatch.setattr(language, "detect", lambda text: ([(code, 99)], True))
+    monkeypatch.setattr(language, "_labels", frozenset)
+    assert Identifier(["hu"]).language("ꦱꦧꦼꦤ꧀") == ""
+
+
+@pytest.mark.usefixtures("without_langid")
 def test_all_of_a_long_text_is_represented() -> None:
     """A short beginning in another language, such as a quotation, does not decide; most of the text does."""
     identifier = Identifier(["hu"])

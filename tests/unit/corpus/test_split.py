@@ -166,6 +166,10 @@ def test_letters_with_marks_before_a_stop_are_parts_of_a_token(language: str, to
     assert splitter(language)(f"25 {token} 30") == [f"25 {token} 30"]
 
 
+def test_a_forgotten_space_after_a_verb_of_two_syllables() -> None:
+    assert len(splitter("mr")("हा किल्ला पुण्याजवळ आहे.तेथे पाणी आहे.")) == 2
+
+
 def test_dash_without_space_before_it_is_not_a_hyphen() -> None:
     assert splitter("uk")("Видано там.- Тернопіль.") == ["Видано там.", "- Тернопіль."]
 

@@ -2,14 +2,14 @@
 
 import re
 
-from bertwright.corpus.characters import compose, is_small
+from bertwright.corpus.characters import WORD_BREAK, compose, is_small
 from bertwright.corpus.wikitext.regions import decode_references, restore_literals
 
 # Control characters and every kind of space except the line feed.
 _SPACE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
-# Soft hyphen, zero-width space, bidi controls, word joiner, byte-order mark. The zero-width joiner
-# and non-joiner stay: they are spelling in Bengali, Marathi and Persian.
-_INVISIBLE = re.compile("[\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+# Soft hyphen, bidi controls, word joiner, byte-order mark, and a zero-width space, except where it separates words, as
+# in Khmer. The zero-width joiner and non-joiner stay: they are spelling in Bengali, Marathi and Persian.
+_INVISIBLE = re.compile(f"[\xad\u061c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]|(?!{WORD_BREAK})\u200b")
 # Two patterns, not one alternation: a pattern that begins with a fixed character is four times as fast.
 # After an ASCII letter or digit they are code: "main()", "int[]".
 _EMPTY_BRACKETS = (
@@ -41,8 +41,8 @@ _DANGLING = [re.compile(rf"{mark}(?=[,،)]|\.(?![\w.]))") for mark in ",;:؛،"]
 def polish(text: str) -> str:
     """The text in NFC with plain spaces, character references decoded and gaps closed; same number of lines.
 
-    Removes soft hyphens, bidi controls, byte-order marks, empty brackets, and the space, comma or
-    dash that a dropped template leaves before a comma or full stop.
+    Removes soft hyphens, bidi controls, byte-order marks, zero-width spaces that separate no words, empty brackets, and
+    the space, comma or dash that a dropped template leaves before a comma or full stop.
     """
     if "&" in text:
         text = decode_references(text.replace("&nbsp;", " "))
