@@ -62,7 +62,8 @@ class FilterConfig(Section):
     """Largest share of the characters that are in sentences repeating an earlier sentence of the document (turkunlp: 1,
     any share)."""
     max_punctuation: float = Field(default=0.25, ge=0, le=1)
-    """Largest share of punctuation marks and symbols among the characters (turkunlp: ASCII punctuation only, 0.075)."""
+    """Largest share of punctuation marks and symbols among the characters, without those that only one script has, such
+    as the tsheg of Tibetan (turkunlp: ASCII punctuation only, 0.075)."""
     max_upper: float = Field(default=0.25, ge=0, le=1)
     """Largest share of upper-case letters among the characters (turkunlp: 0.1)."""
     max_digits: float = Field(default=0.2, ge=0, le=1)
