@@ -228,7 +228,7 @@ class WikitextConfig(Section):
     maths: Literal["drop", "tex"] = "drop"
     """What formulas in <math>, <chem> and <ce> become: "drop": nothing; "tex": their TeX on one line."""
     templates: UserPath | None = known_by_content(None)
-    """A TOML file of template patterns, in the format of the built-in `templates.toml`; its entries take precedence."""
+    """A TOML file of template patterns (docs/how-to/clean-text.md explains the format); its entries take precedence."""
     expand_templates: bool = True
     """Whether to expand templates that the dump itself defines as one line of plain text; the dump is searched for
     them before the articles are read."""

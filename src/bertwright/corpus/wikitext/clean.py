@@ -77,7 +77,8 @@ def paragraphs(
 def is_disambiguation(wikitext: str, site: Site, table: Table | None = None) -> bool:
     """Whether the page calls a template that marks a disambiguation page on this wiki.
 
-    The template names are those in `templates.toml`, where English names apply to all wikis, and in the user's `table`.
+    The template names are those in the folder `templates`, where those of `any.toml` apply to all wikis, and in the
+    user's `table`.
     """
     names = templates_of(site.language, table).disambiguation
     calls = set(_CALL.findall(wikitext))

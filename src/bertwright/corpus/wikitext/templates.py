@@ -1,13 +1,14 @@
-"""Templates that stand for words inside a sentence, rendered by a table of plain patterns.
+"""Templates that stand for words inside a sentence, rendered by tables of plain patterns.
 
-The table is `templates.toml`, which explains the patterns at its top; support for a template of a wiki takes one
-line there or in a user's own file. A template that is not in the table is expanded if the dump defines it as plain
-text (`definitions`), else rendered by the form of its call (`unknown_calls`), else dropped with its content.
+The tables are the files of the folder `templates`: one for each language, and `any.toml`, which explains the patterns
+at its top; support for a template of a wiki takes one line there or in a user's own file. A template that is not in a
+table is expanded if the dump defines it as plain text (`definitions`), else rendered by the form of its call
+(`unknown_calls`), else dropped with its content.
 """
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -16,92 +17,14 @@ from typing import Any, NamedTuple
 from bertwright.core.errors import DataError
 from bertwright.core.files import read_text
 from bertwright.core.toml import MAX_BYTES
+from bertwright.corpus.wikitext.locales import Locale, locale_of
+from bertwright.corpus.wikitext.patterns import Pattern
 
-Arguments = Mapping[str, str]
-
-# No loops, and no conditions beyond groups and choices, so the cost of a call is its length (decision 0014).
-_ITEM = re.compile(r"\{([^{}]+)\}|([\[\]])|([^{}\[\]]+)")
-_UNNAMED = re.compile(r"([0-9]*)\*(.*)", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class Field:
-    """One argument, or the first of several that is present."""
-
-    names: tuple[str, ...]
-    allowed: frozenset[str] | None
-    """The values that match; None: any."""
-    shown: bool
-
-    def __call__(self, arguments: Arguments) -> str | None:
-        """The field's text; None if the call lacks it."""
-        value = next((arguments[name] for name in self.names if arguments.get(name)), None)
-        if value is None or (self.allowed is not None and value not in self.allowed):
-            return None
-        return value if self.shown else ""
-
-
-@dataclass(frozen=True)
-class Unnamed:
-    """All unnamed arguments from number `first` on."""
-
-    first: int
-    separator: str
-
-    def __call__(self, arguments: Arguments) -> str | None:
-        """The arguments joined, with "_" as a space as in `{{IPAc-en}}`; None if there is none."""
-        values = (value for name, value in arguments.items() if name.isdecimal() and int(name) >= self.first)
-        return self.separator.join(filter(None, values)).replace("_", " ") or None
-
-
-@dataclass(frozen=True)
-class Pattern:
-    """Literals, fields and optional groups."""
-
-    groups: tuple[tuple[bool, tuple[str | Field | Unnamed, ...]], ...]
-
-    @classmethod
-    def parse(cls, source: str) -> "Pattern":
-        """Parse a pattern. Raises `DataError` if it is invalid."""
-        groups: list[tuple[bool, tuple[str | Field | Unnamed, ...]]] = []
-        items: list[str | Field | Unnamed] = []
-        optional = False
-        if "".join(match[0] for match in _ITEM.finditer(source)) != source:
-            raise DataError(f"template pattern {source!r} has an unmatched brace; write {{1}} or {{name}}")
-        for field, bracket, text in _ITEM.findall(source):
-            if bracket:
-                if optional == (bracket == "["):
-                    raise DataError(f"template pattern {source!r}: [groups] must be paired and must not be nested")
-                groups.append((optional, tuple(items)))
-                items, optional = [], not optional
-            else:
-                items.append(_field(field) if field else text)
-        if optional:
-            raise DataError(f"template pattern {source!r} has a [ without the closing ]")
-        return cls((*groups, (False, tuple(items))))
-
-    def __call__(self, arguments: Arguments) -> str | None:
-        """The text of a call; None if a field outside the optional groups is missing."""
-        written = []
-        for optional, items in self.groups:
-            texts = [item if isinstance(item, str) else item(arguments) for item in items]
-            present = [text for text in texts if text is not None]
-            if len(present) == len(texts):
-                written += present
-            elif not optional:
-                return None
-        return "".join(written)
-
-
-def _field(source: str) -> Field | Unnamed:
-    if unnamed := _UNNAMED.fullmatch(source):
-        return Unnamed(int(unnamed[1] or 1), unnamed[2])
-    names, equals, allowed = source.removeprefix("!").partition("=")
-    values = frozenset(allowed.split("/")) if equals else None
-    return Field(tuple(names.split("|")), values, not source.startswith("!"))
-
-
-_DISAMBIGUATION, _SILENT = "disambiguation", "silent"
+_FOLDER = Path(__file__).with_suffix("")
+_ANY = "any"
+# Wikis that use another's templates.
+_LIKE = {"simple": "en", "arz": "ar", "zh-yue": "zh"}
+_DISAMBIGUATION, _SILENT, _VERBATIM = "disambiguation", "silent", "verbatim"
 _NAMED = re.compile(r"\s*([^=\[\]<>{}\n]{1,40}?)\s*=")
 _ONE_I = str.maketrans("İı", "ii")
 
@@ -118,6 +41,8 @@ class Templates:
     """The templates of the tables that apply to one wiki; built by `templates_of`."""
 
     patterns: Mapping[str, tuple[Pattern, ...]]
+    families: tuple[tuple[str, str, tuple[Pattern, ...]], ...]
+    """What stands before and after the "*" in the names of a family, and its patterns; the wiki's own come first."""
     disambiguation: frozenset[str]
     """The names, as `template_key` spells them, that mark a disambiguation page."""
 
@@ -128,22 +53,33 @@ class Templates:
     def text(self, call: str, title: str = "") -> str | None:
         """The text of a call on the page `title`, given the text between its braces; None if no pattern matches."""
         name, *values = call.split("|")
-        patterns = self._patterns_of(name)
-        if patterns is None:
+        found = self._patterns_of(name)
+        if found is None:
             return None
+        patterns, start, end = found
         given = arguments([name.partition(":")[2], *values] if ":" in name else values)
+        written = " ".join(name.replace("_", " ").split())
+        given["0"] = written[start : len(written) - end]
         given["PAGENAME"] = title
         return next((text for way in patterns if (text := way(given)) is not None), None)
 
-    def _patterns_of(self, name: str) -> tuple[Pattern, ...] | None:
+    def _patterns_of(self, name: str) -> tuple[tuple[Pattern, ...], int, int] | None:
+        """The patterns of a name, and how many characters of it stand before and after what its "*" stands for."""
         key = template_key(name)
         if ":" in key:
-            return self.patterns.get(key.partition(":")[0] + ":*")
+            ways = self.patterns.get(key.partition(":")[0] + ":*")
+            return (ways, 0, 0) if ways else None
         if key in self.patterns:
-            return self.patterns[key]
+            return self.patterns[key], 0, 0
         # One line of the table serves {{lang-hu|…}}, {{lang-uk|…}} and all others of the family.
-        kin = (key.partition(mark)[0] + mark + "*" for mark in "-/" if mark in key)
-        return next((self.patterns[name] for name in kin if name in self.patterns), None)
+        for start, end, ways in self.families:
+            if _is_in(key, start, end):
+                return ways, len(start), len(end)
+        return None
+
+
+def _is_in(key: str, start: str, end: str) -> bool:
+    return key.startswith(start) and key.endswith(end) and len(key) > len(start) + len(end)
 
 
 def read_table(path: Path) -> Table:
@@ -156,25 +92,45 @@ def read_table(path: Path) -> Table:
 
 @cache
 def templates_of(language: str, extra: Table | None = None) -> Templates:
-    """The templates of a wiki in `language`, from the built-in table and the user's `extra`, which takes precedence.
+    """The templates of a wiki in `language`, from the built-in tables and the user's `extra`, which takes precedence.
 
     In each table, the lines of the language override those of [any]. Raises `DataError` if `extra` is invalid.
     """
     patterns: dict[str, tuple[Pattern, ...]] = {}
+    families: list[tuple[str, str, tuple[Pattern, ...]]] = []
     disambiguation: set[str] = set()
-    # The user's own lines come last, so they take precedence.
-    built_in = read_table(Path(__file__).with_suffix(".toml"))
-    for table in (built_in, extra) if extra else (built_in,):
-        for lines in (_lines(table).get("any", {}), _lines(table).get(language, {})):
-            for name, value in lines.items():
-                ways = [value] if isinstance(value, str) else value
-                if name == _DISAMBIGUATION:
-                    disambiguation.update(map(template_key, ways))
-                elif name == _SILENT:
-                    patterns |= dict.fromkeys(map(template_key, ways), _parse(table.path, name, [""]))
-                else:
-                    patterns[template_key(name)] = _parse(table.path, name, ways)
-    return Templates(patterns, frozenset(disambiguation))
+    locale = locale_of(language)
+    # Later tables take precedence, and so do their families over single names of earlier ones.
+    for path, lines in _tables_of(language, extra):
+        own: dict[str, tuple[Pattern, ...]] = {}
+        for names, value in lines.items():
+            ways = [value] if isinstance(value, str) else value
+            if names == _DISAMBIGUATION:
+                disambiguation.update(map(template_key, ways))
+                continue
+            if names in (_SILENT, _VERBATIM):
+                keys, ways = ways, ["" if names == _SILENT else "{0}"]
+            else:
+                keys = names.split("|")
+            own |= dict.fromkeys(map(template_key, keys), _parse(path, names, ways, locale))
+        for key, found in own.items():
+            if key.count("*") == 1 and not key.endswith(":*"):
+                start, end = key.split("*")
+                families.insert(0, (start, end, found))
+                patterns = {name: ways for name, ways in patterns.items() if not _is_in(name, start, end)}
+        patterns |= own
+    return Templates(patterns, tuple(families), frozenset(disambiguation))
+
+
+def _tables_of(language: str, extra: Table | None) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The lines that apply to a wiki, each with their file, and the user's own last."""
+    for name in (_ANY, _LIKE.get(language, language)):
+        # A code has no path in it, but may be any word.
+        if (path := _FOLDER / f"{name}.toml").is_file():
+            yield path, tomllib.loads(path.read_text(encoding="utf-8"))
+    if extra:
+        lines = _lines(extra)
+        yield from ((extra.path, lines[name]) for name in (_ANY, language) if name in lines)
 
 
 @lru_cache(maxsize=4096)
@@ -198,9 +154,9 @@ def arguments(values: list[str]) -> dict[str, str]:
     return named
 
 
-def _parse(path: Path, name: str, ways: list[str]) -> tuple[Pattern, ...]:
+def _parse(path: Path, name: str, ways: list[str], locale: Locale) -> tuple[Pattern, ...]:
     try:
-        return tuple(map(Pattern.parse, ways))
+        return tuple(Pattern.parse(way, locale) for way in ways)
     except DataError as error:
         raise DataError(f"{path}: {name!r}: {error}") from error
 
@@ -223,4 +179,6 @@ def _lines(table: Table) -> dict[str, dict[str, Any]]:
 
 
 def _unreadable(path: Path, error: Exception) -> DataError:
-    return DataError(f"cannot read the template table {path}: {error}. The file must be TOML, like templates.toml.")
+    return DataError(
+        f"cannot read the template table {path}: {error}. The file must be TOML; docs/how-to/clean-text.md shows one."
+    )

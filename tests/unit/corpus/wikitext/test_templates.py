@@ -8,15 +8,18 @@ from tests.rows import each_row
 
 import bertwright.corpus.wikitext.templates as module
 from bertwright.core.errors import DataError
-from bertwright.corpus.wikitext.templates import Field, Pattern, Table, read_table, templates_of
+from bertwright.corpus.wikis import wikis
+from bertwright.corpus.wikitext.locales import locale_of
+from bertwright.corpus.wikitext.patterns import Field, Formed, Item, Pattern
+from bertwright.corpus.wikitext.templates import Table, read_table, templates_of
 
 
 @each_row(
     ("call", "text"),
     [
-        ("convert|93030|km2", "93030 km2"),
+        ("convert|93030|km2", "93,030 km²"),
         ("Convert|5|to|10|km|mi|abbr=on", "5 to 10 km"),
-        ("cvt|3|-|4|m", "3 - 4 m"),
+        ("cvt|3|-|4|m", "3–4 m"),
         ("convert|6|ft|2|in|m", "6 ft 2 in"),
         ("convert|6|ft|2", "6 ft"),
         ("nowrap|x y", "x y"),
@@ -36,7 +39,7 @@ from bertwright.corpus.wikitext.templates import Field, Pattern, Table, read_tab
         ("nihongo|tea|茶", "tea (茶)"),
         ("as of|2014|lc=y", "as of 2014"),
         ("as of|2014", "As of 2014"),
-        ("formatnum:1234", "1234"),
+        ("formatnum:1234", "1,234"),
         ("key_press|Ctrl|C", "Ctrl+C"),
         ("=", "&#61;"),
         ("IPAc-en|lang|ˈ|eɪ|_|b", "/ˈeɪ b/"),
@@ -60,14 +63,14 @@ def test_calls_read_as_words(call: str, text: str | None) -> None:
 @each_row(
     ("language", "call", "text"),
     [
-        ("bn", "রূপান্তর|5|km", "5 km"),
+        ("bn", "রূপান্তর|5|km", "৫ km"),
         ("bn", "আনুমানিক|২৪০০", "আনু. ২৪০০"),
         ("el", "μετατροπή|5|km|mi", "5 km"),
         ("hu", "szám|1200", "1200"),
         ("hy", "lang2|mo|ro|Republica", "Republica"),
         ("ltg", "vol-ru|Двинск", "Двинск"),
         ("mr", "रुपया", "₹"),
-        ("uk", "ДН|14|3|1854|2", "14.3.1854"),
+        ("uk", "ДН|14|3|1854|2", "2 (14) березня 1854"),
         ("vi", "hn|ch=吳權", "吳權"),
     ],
 )
@@ -94,6 +97,9 @@ def test_lines_of_the_users_own_file_win(tmp_path: Path) -> None:
     assert ukrainian.text("mine|x=a") == "a"
     assert "my dab" in ukrainian.disambiguation and "disambig" in ukrainian.disambiguation
     assert "my dab" not in english.disambiguation
+    family = templates_of("uk", Table(tmp_path, '[any]\n"lang-*" = "<{1}>"\n"x|*e y" = "{0}!"\n'))
+    assert family.text("lang-en|a") == "<a>"
+    assert (family.text("X"), family.text("XXe_Y"), family.text("e y")) == ("X!", "XX!", None)
     alone = templates_of("uk", Table(tmp_path, '[uk]\ndisambiguation = "My Dab"\n'))
     assert alone.disambiguation - templates_of("uk").disambiguation == {"my dab"}
 
@@ -115,23 +121,38 @@ def test_a_wrong_file_is_refused(content: str, message: str, tmp_path: Path) -> 
         templates_of("en", read_table(table))
 
 
-@each_row("source", ["{1", "1}", "a [b", "a ] b", "[a [b]]"])
+@each_row("source", ["{1", "1}", "a [b", "a ] b", "[a [b]]", "{1:cardinal}"])
 def test_a_broken_pattern_is_refused(source: str) -> None:
     with pytest.raises(DataError, match="template pattern"):
-        Pattern.parse(source)
+        Pattern.parse(source, locale_of("en"))
 
 
-def test_every_pattern_of_the_table_reads_and_cannot_explode() -> None:
-    table = tomllib.loads(Path(module.__file__).with_suffix(".toml").read_text("utf-8"))
-    for language, lines in table.items():
+def _shown(items: tuple[Item, ...]) -> list[str]:
+    """The names of all arguments that the items write."""
+    fields = [field for item in items for field in (item.fields if isinstance(item, Formed) else (item,))]
+    return [name for field in fields if isinstance(field, Field) and field.shown for name in field.names]
+
+
+def test_every_pattern_of_the_tables_reads_and_cannot_explode() -> None:
+    for path in Path(module.__file__).with_suffix("").iterdir():
+        language, lines = path.stem, tomllib.loads(path.read_text("utf-8"))
         templates_of(language)
-        for name, ways in lines.items():
-            assert name == " ".join(name.lower().split()), f"[{language}] {name!r} can never match"
-            if name == "disambiguation":
+        assert language == "any" or language in wikis()
+        for names, ways in lines.items():
+            if names in ("disambiguation", "silent", "verbatim"):
                 continue
+            for name in names.split("|"):
+                assert name == " ".join(name.lower().split()), f"{path.name}: {name!r} can never match"
             for way in [ways] if isinstance(ways, str) else ways:
-                fields = [item for _, items in Pattern.parse(way).groups for item in items]
-                shown = [item for item in fields if isinstance(item, Field) and item.shown]
-                names = [name for item in shown for name in item.names]
+                shown = [name for _, items in Pattern.parse(way, locale_of(language)).groups for name in _shown(items)]
                 # Each argument once: a nest of calls grows no faster than its source.
-                assert len(set(names)) == len(names), f"[{language}] {name!r} repeats a field"
+                assert len(set(shown)) == len(shown), f"{path.name}: {names!r} repeats a field"
+
+
+def test_no_name_stands_in_a_file_twice() -> None:
+    for path in Path(module.__file__).with_suffix("").iterdir():
+        lines = tomllib.loads(path.read_text("utf-8"))
+        listed = (name for kind in ("silent", "verbatim") for name in lines.pop(kind, []))
+        lines.pop("disambiguation", None)
+        names = [name for line in lines for name in line.split("|")] + list(listed)
+        assert {name for name in names if names.count(name) > 1} == set(), path.name
