@@ -35,7 +35,10 @@ MODELS: dict[str, Sequence[type[BaseModel]]] = {"recipe": (Recipe,), "place": (*
 DIALECT = "http://json-schema.org/draft-07/schema#"
 """An old draft, because every editor's TOML checker supports it."""
 _UNSAID = {"title", "role", "format", "discriminator"}
-_SAME_FORM = {"_preset_fills_in", "_size_or_file", "_without_secrets", "_not_intels_mode"}
+_SAME_FORM = {
+    *("_preset_fills_in", "_size_or_file", "_longest_word_of_others", "_composed", "_without_secrets"),
+    "_not_intels_mode",
+}
 """Validators that run before a value is validated and accept no other form of it."""
 _PART = "InPreset"
 """Ends the names of the definitions for presets."""

@@ -10,6 +10,8 @@ from bertwright.core.artifact import MANIFEST, Artifact, open_artifact
 from bertwright.core.config import differences
 from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.recipe import Recipe
+from bertwright.vocab.config import LONGEST_WORD
+from bertwright.vocab.entries import TextSettings
 
 SHOWN = 20
 STRONGEST_FIRST = ((True, True), (True, False), (False, True), (False, False))
@@ -21,6 +23,7 @@ class Vocabulary(NamedTuple):
     entries: list[str]
     lower_case: bool
     strip_accents: bool
+    longest_word: int = LONGEST_WORD
 
 
 def compare(a: Path, b: Path) -> dict[str, Any]:
@@ -79,7 +82,7 @@ def _vocabulary(path: Path, artifact: Artifact | None) -> Vocabulary:
 
     if artifact is not None:
         entries = read_vocabulary(artifact.file("vocab.txt"))
-        return Vocabulary(entries, artifact.counts["lower_case"], artifact.counts["strip_accents"])
+        return Vocabulary(entries, *TextSettings.recorded(artifact.counts))
     entries = read_vocabulary(path)
     most = MOST_UNREACHABLE * len(entries)
     # A vocab.txt does not record how text is normalised; the entries that could not occur in the text show it.
@@ -121,10 +124,18 @@ def _on(text: list[str], vocabulary: Vocabulary, only: set[str]) -> dict[str, An
     from bertwright.vocab.split import bert_splitter, count_words
 
     words = count_words(text, bert_splitter(vocabulary.lower_case, vocabulary.strip_accents))
-    used = usage(vocabulary.entries, words)
+    used = usage(vocabulary.entries, words, vocabulary.longest_word)
     commonest = sorted(only & used.keys(), key=lambda entry: (-used[entry], entry))[:SHOWN]
-    rates = {key: value for key, value in measure(vocabulary.entries, words).items() if key != "scripts"}
-    settings = {"lower_case": vocabulary.lower_case, "strip_accents": vocabulary.strip_accents}
+    rates = {
+        key: value
+        for key, value in measure(vocabulary.entries, words, vocabulary.longest_word).items()
+        if key != "scripts"
+    }
+    settings = {
+        "lower_case": vocabulary.lower_case,
+        "strip_accents": vocabulary.strip_accents,
+        "longest_word": vocabulary.longest_word,
+    }
     return {
         **settings,
         **rates,

@@ -20,6 +20,7 @@ from bertwright.core.files import read_text, sha256, sha256_of
 from bertwright.core.json_values import parse_json
 from bertwright.core.rng import bits
 from bertwright.core.tasks import Executor
+from bertwright.corpus.characters import compose
 from bertwright.corpus.ngrams import Hashes, HashSet, run_length, run_name, runs, words
 from bertwright.corpus.part import read_array, write_array
 from bertwright.corpus.text import documents_in
@@ -113,7 +114,8 @@ def text_hash(path: Path) -> str:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a text file, or of every string in the values of JSON lines (`.jsonl`).
+    """Yield the lines of a text file, or of every string in the values of JSON lines (`.jsonl`), in the normal form of
+    the corpus.
 
     Raises `DataError` where the file is not valid.
     """
@@ -126,7 +128,7 @@ def read_lines(path: Path) -> Iterator[str]:
         raise DataError(f"cannot read {path}: {error}. Name its single files in corpus.contamination.") from error
     for number, line in enumerate(lines, 1):
         if path.suffix != ".jsonl":
-            yield line
+            yield compose(line)
         elif line.strip():
             try:
                 value = parse_json(line)
@@ -141,7 +143,7 @@ def read_lines(path: Path) -> Iterator[str]:
 
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        yield from value.split("\n")
+        yield from compose(value).split("\n")
     elif isinstance(value, dict | list):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _texts(item)

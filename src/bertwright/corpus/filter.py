@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.corpus.characters import is_capital, letters, ranges, script, scripts, shortest_word, spaced
+from bertwright.corpus.characters import compose, is_capital, letters, ranges, script, scripts, shortest_word, spaced
 from bertwright.corpus.config import FilterConfig
 from bertwright.corpus.language import Identifier
 from bertwright.corpus.words import Kind, are, code_points, count_tokens, kinds_of, pieces, words_by_line
@@ -140,7 +140,7 @@ class ByAlphabet:
 
     def __init__(self, languages: Iterable[str], alphabet: str) -> None:
         codes = list(languages)
-        alphabet = alphabet or "".join(letters(code) for code in codes)
+        alphabet = compose(alphabet) or "".join(letters(code) for code in codes)
         self._alphabet = frozenset(alphabet + alphabet.upper())
         self._spaced = all(map(spaced, codes))
         self._word = word_pattern(alphabet, min(map(shortest_word, codes)) if self._spaced else 0)

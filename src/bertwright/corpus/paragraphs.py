@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from bertwright.core.errors import RecipeError
+from bertwright.corpus.characters import compose
 from bertwright.corpus.config import FilterConfig
 
 # Time limit for one pattern in one paragraph, in seconds; a millisecond is usual.
@@ -77,7 +78,7 @@ def _searcher(pattern: str) -> Callable[[str], bool]:
     import regex  # imported only where there are patterns
 
     # Python's own `re` has no timeout, and a pattern such as `(a+)+b` may take exponential time.
-    compiled = regex.compile(pattern, regex.IGNORECASE)
+    compiled = regex.compile(compose(pattern), regex.IGNORECASE)
 
     def matches(paragraph: str) -> bool:
         try:

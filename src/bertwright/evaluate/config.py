@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 
 from bertwright.core.artifact import Artifact
 from bertwright.core.config import Section, runtime_only
+from bertwright.corpus.characters import compose
 from bertwright.corpus.config import SourceConfig, as_sources
 from bertwright.tasks.pretraining.config import GAP
 
@@ -61,7 +62,7 @@ class EvaluateConfig(Section):
                 raise ValueError(
                     f"{line!r} contains [MASK] {gaps} times; write it exactly once, in place of the word to predict"
                 )
-        return lines
+        return tuple(map(compose, lines))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from pydantic import Field
 from bertwright.core.config import Section, UserPath
 from bertwright.core.errors import DataError
 from bertwright.core.files import naming, sha256, sha256_of
+from bertwright.corpus.characters import compose
 from bertwright.exams.interval import interval_of_mean
 from bertwright.exams.shapes import ScoreJson
 from bertwright.model.text_encoder import Encoder
@@ -113,7 +114,7 @@ class TextExam(Exam):
         if self.file is not None:
             with naming(self.file), self.file.open(encoding="utf-8-sig") as lines:
                 texts += [line.strip() for line in lines]
-        found = [text for text in texts if text][: self.most]
+        found = [compose(text) for text in texts if text][: self.most]
         if len(found) < 2:
             raise DataError(
                 f"{self.title}: {self.file or 'texts'} has {len(found)} texts, too few to score a model on."

@@ -22,6 +22,7 @@ from torch.nn.functional import cross_entropy
 from bertwright.core.config import UserPath
 from bertwright.core.errors import DataError
 from bertwright.core.files import naming
+from bertwright.corpus.characters import compose
 from bertwright.examples.problems import Problems
 from bertwright.exams.exam import Exam, Score, share_of
 from bertwright.model.text_encoder import Encoder
@@ -92,7 +93,7 @@ def read_single(file: Path, most: int) -> _Words | None:
     words = _Words([], [], [])
     with naming(file), file.open(encoding="utf-8-sig", errors="replace") as lines:
         for number, line in enumerate(islice(lines, most), start=1):
-            cells = line.rstrip("\n").split("\t")
+            cells = compose(line).rstrip("\n").split("\t")
             if len(cells) != 4 or not cells[2].isdigit():
                 if number == 1:
                     return None

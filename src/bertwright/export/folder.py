@@ -41,7 +41,7 @@ def write_hf_folder(
     write_network(hf, stock_config(peer, entries), theirs)
     files = {name: vocab.file(name).read_bytes() for name in ("vocab.txt", "tokenizer.json")}
     positions = model.config.max_position_embeddings
-    settings = TextSettings(vocab.counts["lower_case"], vocab.counts["strip_accents"])
+    settings = TextSettings.recorded(vocab.counts)
     write_tokenizer(hf, files, tokenizer_config(settings, positions, peer.segments))
     if not model.config.labels:
         write_pooling(hf, model.config.hidden_size, positions, model.config.gives_vectors, prompts)

@@ -146,7 +146,7 @@ def _start(start: Pretrained) -> dict[str, Key]:
     whose = "the model's"
     keys = {"vocab.file": Key(str(start.entries_file), whose)}
     if start.text_settings is not None:
-        keys |= {f"vocab.{name}": Key(value, whose) for name, value in start.text_settings._asdict().items()}
+        keys |= {f"vocab.{name}": Key(value, whose) for name, value in start.text_settings.stated.items()}
     keys["model.kind"] = Key(start.network.family, whose)
     if start.config_file is None:
         raise RecipeError(

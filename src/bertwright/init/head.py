@@ -98,8 +98,7 @@ def _text(known: WikiSize, language: str) -> Iterator[str]:
     )
     yield f"dump: {dump}"
     if not spaced(language):
-        yield "written without spaces: more than 100 characters without punctuation or a space become one unknown word,"
-        yield "except Chinese characters, each of which is a word"
+        yield "written without spaces: the vocabulary finds the words between two spaces or punctuation marks"
 
 
 def _time(choice: Choice) -> Iterator[str]:

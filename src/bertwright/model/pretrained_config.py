@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import zip_longest
+from itertools import product, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from bertwright.model.importers.safetensors_files import WEIGHTS, SafetensorsWei
 from bertwright.model.importers.weights import Stored, Weights, quantised
 from bertwright.model.interop.names import TASKS, Names, head_in, labels_in, task_in
 from bertwright.model.interop.peer import names_of
-from bertwright.vocab.config import VocabConfig
+from bertwright.vocab.config import DEFAULT_LONGEST_WORD, LONGEST_WORD, VocabConfig
 from bertwright.vocab.entries import TextSettings, entries_file, entries_of, text_settings
 
 _GIVE = (
@@ -123,7 +123,8 @@ class Pretrained:
         # A `train` folder records only a hash, over the entries and one of these settings.
         assert self.artifact is not None
         recorded, entries = self.artifact.counts["vocabulary"], self.entries
-        for settings in map(TextSettings, (False, True, False, True), (False, False, True, True)):
+        for case in product((False, True), (False, True), (LONGEST_WORD, DEFAULT_LONGEST_WORD)):
+            settings = TextSettings(*case)
             if VocabConfig(file=self.entries_file, **settings._asdict()).hash_of(entries) == recorded:
                 return settings
         return None
@@ -249,8 +250,7 @@ def check_vocabulary(given: Pretrained, vocab: Artifact, key: str, remedy: str =
 
 def vocabulary_of(vocab: Artifact) -> VocabConfig:
     """The vocabulary of an artifact, as a recipe would give it."""
-    settings = {name: vocab.counts[name] for name in ("lower_case", "strip_accents")}
-    return VocabConfig(file=vocab.file("vocab.txt"), **settings)
+    return VocabConfig(file=vocab.file("vocab.txt"), **TextSettings.recorded(vocab.counts)._asdict())
 
 
 def other_vocabulary(given: Pretrained, vocab: VocabConfig) -> str:
@@ -260,7 +260,7 @@ def other_vocabulary(given: Pretrained, vocab: VocabConfig) -> str:
     Compares the entries, and the text settings if they are known. Raises `DataError` if a file cannot be read.
     """
     assert vocab.file is not None
-    entries, settings = entries_of(vocab.file), TextSettings(vocab.lower_case, vocab.strip_accents)
+    entries, settings = entries_of(vocab.file), TextSettings.of(vocab)
     for number, (theirs, ours) in enumerate(zip_longest(given.entries, entries)):
         if theirs != ours:
             sizes = f"{len(given.entries):,} entries there, {len(entries):,} here"

@@ -144,7 +144,7 @@ def correspondence(given: Pretrained, vocab: VocabConfig) -> Correspondence:
     from bertwright.vocab.other_tokenizers import correspond_to, read_other_tokenizer
 
     assert vocab.file is not None
-    settings = TextSettings(vocab.lower_case, vocab.strip_accents)
+    settings = TextSettings.of(vocab)
     entries, roles, file = entries_of(vocab.file), special_names(given.folder), given.entries_file
     if has_other_tokenizer(file):
         made = correspond_to(read_other_tokenizer(file), entries, settings, roles)

@@ -161,7 +161,7 @@ def _sample(values: dict[str, Any], recipe: Recipe, folder: Path, scratch: Path)
     values["examples"]["heldout"] = max(recipe.examples.heldout, _HELDOUT)
     vocabulary = folder / "vocab" / "vocab.txt"
     if recipe.vocab.file is None and vocabulary.is_file() and (vocabulary.parent / MANIFEST).is_file():
-        case = {key: values["vocab"][key] for key in ("lower_case", "strip_accents")}
+        case = {key: values["vocab"][key] for key in ("lower_case", "strip_accents", "longest_word")}
         values["vocab"] = {"file": str(vocabulary), **case}
         text += ", with the existing vocabulary"
     elif recipe.vocab.file is None:

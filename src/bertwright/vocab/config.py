@@ -10,16 +10,19 @@ from pydantic import Field, model_validator
 from bertwright.core.config import Section, UserPath, known_by_content
 from bertwright.core.files import sha256_of
 
-VERSION = 4
+VERSION = 5
 """Incremented whenever a code change alters the result of the stage."""
 
 DEFAULT_SIZE = 30_000
+DEFAULT_LONGEST_WORD = 1000
 MAX_FILE = 256 * 2**20
 """Maximum size of a vocab.txt (bytes); a million entries take 10 to 20 MB."""
 MOST_UNKNOWN = 0.05
 """Share of unknown words above which a vocabulary does not fit a text."""
 # Entries that every vocabulary has: [PAD], [UNK], [CLS], [SEP] and [MASK].
 _SPECIAL = 5
+LONGEST_WORD = 100
+"""Characters of the longest word that published BERT tokenizers split into pieces; a longer one is [UNK]."""
 _OF_TRAINING = ("trainer", "alphabet_coverage", "unused", "sample_bytes", "seed")
 """The settings that only affect training a vocabulary."""
 
@@ -81,6 +84,12 @@ class VocabConfig(Section):
     strip_accents: bool = False
     """Whether to remove combining accents (á becomes a); does not affect case."""
 
+    longest_word: int = Field(DEFAULT_LONGEST_WORD, ge=1, le=10_000)
+    """Longest word that is split into pieces (characters); a longer one becomes [UNK]. In Thai, Lao or Tibetan a word
+    is everything between two spaces or punctuation marks. tokenizer.json says it to other programs, as
+    `max_input_chars_per_word`; they need 0.1 s for a word of 1,000 characters, and a minute for one of 10,000. If
+    `file` or `extend` is given, the default is 100, as in published BERT models."""
+
     trainer: TrainerConfig = WordPieceConfig()
     """The algorithm that learns the entries."""
 
@@ -114,10 +123,21 @@ class VocabConfig(Section):
         # Otherwise the default size would be set in addition to the file.
         return {**values, "size": None}
 
+    @model_validator(mode="before")
+    @classmethod
+    def _longest_word_of_others(cls, values: Any) -> Any:
+        if isinstance(values, dict) and any(values.get(key) is not None for key in ("file", "extend")):
+            # The network that a finished vocabulary comes from was trained with this limit.
+            return {"longest_word": LONGEST_WORD, **values}
+        return values
+
     def hash_of(self, entries: Sequence[str]) -> str:
         """The hash of a vocabulary of these entries, which artifacts with token ids refer to."""
         # With the text settings, because with other settings the same entries give other ids.
-        return sha256_of(["".join(f"{entry}\n" for entry in entries), self.lower_case, self.strip_accents])
+        settings: list[Any] = [self.lower_case, self.strip_accents]
+        if self.longest_word != LONGEST_WORD:  # artifacts that are older than this setting keep their hash
+            settings.append(self.longest_word)
+        return sha256_of(["".join(f"{entry}\n" for entry in entries), *settings])
 
     @property
     def only_learned(self) -> bool:

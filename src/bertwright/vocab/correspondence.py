@@ -81,7 +81,7 @@ def correspond(
     ids = {entry: i for i, entry in enumerate(older)}
     special = special_ids(ids, roles)
     in_text = {entry: i for entry, i in ids.items() if not is_bracketed(entry) and i not in special.values()}
-    lost = set(unreachable([entry for entry in entries if entry in in_text], *older_settings))
+    lost = set(unreachable([entry for entry in entries if entry in in_text], *older_settings[:2]))
     same = [
         special[entry]
         if entry in special
@@ -92,8 +92,8 @@ def correspond(
     ]
     unknown = [i for i, there in enumerate(same) if there == NEW and not is_bracketed(entries[i])]
     pieces = dict[int, Sequence[int]]()
-    if settings != older_settings:
-        variants = _variants(in_text, settings, set(unreachable(list(in_text), *older_settings)))
+    if settings[:2] != older_settings[:2]:
+        variants = _variants(in_text, settings, set(unreachable(list(in_text), *older_settings[:2])))
         pieces = {i: variants[entries[i]] for i in unknown if entries[i] in variants}
         unknown = [i for i in unknown if i not in pieces]
     for continues in (False, True):
@@ -135,7 +135,7 @@ def _variants(in_text: Mapping[str, int], settings: TextSettings, lost: set[str]
 def _normal(texts: Sequence[str], settings: TextSettings) -> list[str]:
     """Return BERT's words of each text, separated by spaces."""
     joined = "\n".join(text.replace(" ", "") for text in texts)
-    return bert_splitter(*settings).lines(joined).split("\n") if texts else []
+    return bert_splitter(*settings[:2]).lines(joined).split("\n") if texts else []
 
 
 def _split(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from bertwright.core.errors import DataError
 from bertwright.core.files import MAX_JSON, read_bytes
 from bertwright.core.json_values import parse_json
-from bertwright.vocab.config import MAX_FILE
+from bertwright.vocab.config import LONGEST_WORD, MAX_FILE, VocabConfig
 
 PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 CONTINUATION = "##"
@@ -30,9 +30,26 @@ class TextSettings(NamedTuple):
 
     lower_case: bool
     strip_accents: bool
+    longest_word: int = LONGEST_WORD
+
+    @classmethod
+    def of(cls, vocab: VocabConfig) -> TextSettings:
+        """Those of a recipe."""
+        return cls(vocab.lower_case, vocab.strip_accents, vocab.longest_word)
+
+    @classmethod
+    def recorded(cls, counts: Mapping[str, Any]) -> TextSettings:
+        """Those in the counts of a vocabulary artifact; the first ones did not record the longest word."""
+        return cls(counts["lower_case"], counts["strip_accents"], counts.get("longest_word", LONGEST_WORD))
+
+    @property
+    def stated(self) -> dict[str, bool | int]:
+        """Those that a recipe has to state about a finished vocabulary, by the names of their keys."""
+        same = self.longest_word == LONGEST_WORD
+        return {name: value for name, value in self._asdict().items() if name != "longest_word" or not same}
 
     def __str__(self) -> str:
-        return f"vocab.lower_case={str(self.lower_case).lower()} vocab.strip_accents={str(self.strip_accents).lower()}"
+        return " ".join(f"vocab.{name}={str(value).lower()}" for name, value in self.stated.items())
 
 
 def entries_file(folder: Path) -> Path | None:
@@ -82,10 +99,13 @@ def text_settings(folder: Path) -> TextSettings | None:
     tokenizer, config = folder / "tokenizer.json", folder / "tokenizer_config.json"
     try:
         if tokenizer.is_file():
-            return _of_normalizers([*_flat(parse_json(read_bytes(tokenizer, MAX_FILE)).get("normalizer"))])
+            parsed = parse_json(read_bytes(tokenizer, MAX_FILE))
+            found = _of_normalizers([*_flat(parsed.get("normalizer"))])
+            longest = operator.index(parsed["model"].get("max_input_chars_per_word", LONGEST_WORD))
+            return found and found._replace(longest_word=longest)
         stated = parse_json(read_bytes(config, MAX_JSON)) if config.is_file() else {}
         return _of_bert(stated, "do_lower_case") if isinstance(stated.get("do_lower_case"), bool) else None
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, TypeError, KeyError):
         return None  # the code that reads the entries reports a damaged file
 
 

@@ -64,13 +64,13 @@ def extend(config: VocabConfig, older: list[str], words: Counter[str]) -> Extend
     room = room_of(config, older)
     characters = missing_characters(config, older, words)[:room]
     known = [*older, *characters]
-    tokens, unknown = _pieces(known, list(words))
+    tokens, unknown = _pieces(known, config, list(words))
     split = zip(words.items(), tokens, unknown, strict=True)
     badly = Counter({word: count for (word, count), n, is_unknown in split if n >= BAD or is_unknown})
     chosen = _most_useful(known, _learned(config, room, badly), badly, config)
     added = [*characters, *chosen[: room - len(characters)]]
     entries = _placed(older, added, config.fill_unused)
-    before, lost = _pieces(older, list(words))
+    before, lost = _pieces(older, config, list(words))
     count = np.fromiter(words.values(), np.int64, len(words))
     total = max(1, int(count.sum()))
     return Extended(
@@ -110,11 +110,11 @@ def _most_useful(known: list[str], learned: list[str], words: Counter[str], conf
     new = [entry for entry in learned if entry not in ids]
     if not new:
         return []
-    match = Matcher({entry: i for i, entry in enumerate([*known, *new])})
+    match = Matcher({entry: i for i, entry in enumerate([*known, *new])}, config.longest_word)
     pieces, ends = match("".join(f"{word}\n" for word in words))
     occurrences = np.repeat(np.fromiter(words.values(), np.int64, len(words)), np.diff(ends, prepend=0))
     uses = np.bincount(pieces, occurrences, len(known) + len(new))[len(known) :]
-    settings = TextSettings(config.lower_case, config.strip_accents)
+    settings = TextSettings.of(config)
     # An entry of which nothing is known saves a word from being [UNK].
     saved = uses * np.maximum(correspond(new, known, settings, settings, {}).counts_V - 1, 0)
     # Stable, so that entries that save as much stay in the order in which they were learned.
@@ -130,8 +130,11 @@ def _placed(older: list[str], added: Sequence[str], fill_unused: bool) -> list[s
     return [*entries, *rest]
 
 
-def _pieces(entries: list[str], words: list[str]) -> tuple[np.ndarray[Any, np.dtype[np.int64]], list[bool]]:
+def _pieces(
+    entries: list[str], config: VocabConfig, words: list[str]
+) -> tuple[np.ndarray[Any, np.dtype[np.int64]], list[bool]]:
     """Return the number of pieces of each word, and whether it is unknown."""
-    pieces, ends = Matcher({entry: i for i, entry in enumerate(entries)})("".join(f"{word}\n" for word in words))
+    match = Matcher({entry: i for i, entry in enumerate(entries)}, config.longest_word)
+    pieces, ends = match("".join(f"{word}\n" for word in words))
     counts = np.diff(ends, prepend=0)
     return counts, (pieces[ends - counts] == entries.index(UNK)).tolist()

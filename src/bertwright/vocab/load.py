@@ -40,11 +40,11 @@ def check_fit(entries: list[str], config: VocabConfig, sentences: list[str]) -> 
     """Raise `RecipeError` if the settings make too many entries unreachable, or too many words of the text unknown."""
     check_reachable(entries, config)
     settings = _settings(config)
-    rate = _unknown_rate(entries, config.lower_case, config.strip_accents, sentences)
+    rate = _unknown_rate(entries, config.lower_case, config.strip_accents, sentences, config.longest_word)
     if rate > MOST_UNKNOWN:
         raise RecipeError(
             f"vocab.file={config.file} does not fit this corpus with {settings}: {rate:.1%} of the words are unknown "
-            f"(at most {MOST_UNKNOWN:.0%} is sensible). {_best_settings(entries, sentences, rate)}"
+            f"(at most {MOST_UNKNOWN:.0%} is sensible). {_best_settings(entries, config, sentences, rate)}"
         )
 
 
@@ -82,9 +82,9 @@ def unreachable(entries: list[str], lower_case: bool, strip_accents: bool) -> li
     return lost
 
 
-def _best_settings(entries: list[str], sentences: list[str], rate: float) -> str:
+def _best_settings(entries: list[str], config: VocabConfig, sentences: list[str], rate: float) -> str:
     pairs = [(False, False), (False, True), (True, False), (True, True)]
-    rates = {pair: _unknown_rate(entries, *pair, sentences) for pair in pairs}
+    rates = {pair: _unknown_rate(entries, *pair, sentences, config.longest_word) for pair in pairs}
     best = min(rates, key=rates.__getitem__)
     # Settings that do not halve the unknown words do not help: the vocabulary is for another language.
     if rates[best] > rate / 2:
@@ -93,9 +93,11 @@ def _best_settings(entries: list[str], sentences: list[str], rate: float) -> str
     return f"With vocab.lower_case={lower_case}, vocab.strip_accents={strip_accents} it would be {rates[best]:.1%}."
 
 
-def _unknown_rate(entries: list[str], lower_case: bool, strip_accents: bool, sentences: list[str]) -> float:
+def _unknown_rate(
+    entries: list[str], lower_case: bool, strip_accents: bool, sentences: list[str], longest_word: int
+) -> float:
     words = count_words(sentences, bert_splitter(lower_case, strip_accents))
-    return float(measure(entries, words)["unknown_rate"])
+    return float(measure(entries, words, longest_word)["unknown_rate"])
 
 
 def _toml(value: bool) -> str:

@@ -11,10 +11,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from bertwright.vocab.config import LONGEST_WORD
 from bertwright.vocab.entries import CONTINUATION, UNK
 from bertwright.vocab.word_table import runs
 
-LONGEST_WORD = 100
 _IN_NO_WORD = {"\0", "\n", " "}  # these end a word, and its walk through the trie
 _WORD, _REST = 0, 1
 _FREE = _NONE = -1
@@ -22,17 +22,19 @@ _PLACES_PER_NODE = 4  # sparse enough that most rows fit at the first place draw
 
 
 class Matcher:
-    """Splits BERT's words into pieces; words that cannot be composed, or with more than 100 characters, are [UNK]."""
+    """Splits BERT's words into pieces; words that cannot be composed, or are longer than `longest_word`, are [UNK]."""
 
     continuation: NDArray[np.bool_]
     """[V] whether each entry continues a word (##)."""
 
-    def __init__(self, ids: Mapping[str, int]) -> None:
+    def __init__(self, ids: Mapping[str, int], longest_word: int = LONGEST_WORD) -> None:
+        self.longest_word = longest_word
+        """The most characters of a word that is split."""
         words, rests = dict[str, int](), dict[str, int]()
         for entry, i in ids.items():
             piece = entry.removeprefix(CONTINUATION)
             # An entry with a space would match across two words.
-            if len(piece) <= LONGEST_WORD and _IN_NO_WORD.isdisjoint(piece):
+            if len(piece) <= longest_word and _IN_NO_WORD.isdisjoint(piece):
                 (rests if entry.startswith(CONTINUATION) else words)[piece] = i
         self._trie, self._unknown = Trie([words, rests]), ids[UNK]
         self.continuation = np.zeros(len(ids), bool)
@@ -49,7 +51,7 @@ class Matcher:
         edges = np.diff(outside.view(np.int8))
         starts, ends = np.flatnonzero(edges == -1) + 1, np.flatnonzero(edges == 1) + 1
         # The rule of Google's tokenizer: a longer word is [UNK], whatever its pieces.
-        short = ends - starts <= LONGEST_WORD
+        short = ends - starts <= self.longest_word
         pieces, stuck = self._walk(self._trie.classes(text), outside, starts[short])
         unknown = ~short
         unknown[np.searchsorted(starts, stuck, "right") - 1] = True

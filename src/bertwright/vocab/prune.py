@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from bertwright.core.errors import RecipeError
 from bertwright.vocab.entries import CONTINUATION, SPECIALS, UNK, TextSettings
-from bertwright.vocab.matcher import LONGEST_WORD, Matcher
+from bertwright.vocab.matcher import Matcher
 from bertwright.vocab.report import SHOWN_SHARE, script
 from bertwright.vocab.split import bert_splitter, count_words
 from bertwright.vocab.word_table import runs
@@ -81,7 +81,7 @@ class UsageCounter:
 
     def __init__(self, entries: Sequence[str], settings: TextSettings) -> None:
         self._entries, self._ids = entries, {entry: i for i, entry in enumerate(entries)}
-        self._matcher, self._splitter = Matcher(self._ids), bert_splitter(*settings)
+        self._matcher, self._splitter = Matcher(self._ids, settings.longest_word), bert_splitter(*settings[:2])
         self.learned, self.heldout = Usage.none(len(entries)), Usage.none(len(entries))
         self.heldout_words: Counter[str] = Counter()
         """How often each word occurs in the held-out lines."""
@@ -109,7 +109,7 @@ class UsageCounter:
             found.scripts[script(word)] += count
         listed = list(words)
         for place in np.flatnonzero(unknown_W).tolist():
-            for entry in _walk(listed[place], self._ids):
+            for entry in _walk(listed[place], self._ids, self._matcher.longest_word):
                 found.walked_V[entry] += occurs_W[place]
         return found
 
@@ -146,7 +146,7 @@ class UsageCounter:
             return 0, 0
         lines = "".join(f"{word}\n" for word in words)
         before, ends_W = self._matcher(lines)
-        fewer = Matcher({self._entries[old]: new for new, old in enumerate(kept.tolist())})
+        fewer = Matcher({self._entries[old]: new for new, old in enumerate(kept.tolist())}, self._matcher.longest_word)
         after, new_ends_W = fewer(lines)
         counts_W, new_counts_W = np.diff(ends_W, prepend=0), np.diff(new_ends_W, prepend=0)
         same_W = counts_W == new_counts_W
@@ -191,10 +191,10 @@ def _occurring(scripts: Mapping[str, int]) -> set[str]:
     return {*_ALWAYS, *(name for name, count in scripts.items() if count >= SHOWN_SHARE * total)}
 
 
-def _walk(word: str, ids: Mapping[str, int]) -> Iterator[int]:
+def _walk(word: str, ids: Mapping[str, int], longest: int) -> Iterator[int]:
     """Yield the pieces that the longest match finds in an unknown word before it finds none."""
     start = 0
-    while start < len(word) <= LONGEST_WORD:
+    while start < len(word) <= longest:
         mark = CONTINUATION if start else ""
         fits = (end for end in range(len(word), start, -1) if mark + word[start:end] in ids)
         if (end := next(fits, 0)) == 0:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bertwright.vocab.config import VocabConfig
+from bertwright.vocab.config import LONGEST_WORD, VocabConfig
 from bertwright.vocab.entries import CONTINUATION, UNK
-from bertwright.vocab.matcher import LONGEST_WORD, Matcher
+from bertwright.vocab.matcher import Matcher
 from bertwright.vocab.trainers import count_characters
 
 SHOWN_SHARE = 1e-4
@@ -28,18 +28,18 @@ WORDS_AN_ENTRY = 20
 """Words of text per entry from which entries that never occur are those of another language."""
 
 
-def measure(entries: list[str], words: Mapping[str, int]) -> dict[str, Any]:
+def measure(entries: list[str], words: Mapping[str, int], longest_word: int = LONGEST_WORD) -> dict[str, Any]:
     """Fertility, unknown words and related statistics of a text, from its word counts (see `split.count_words`).
 
     Words are BERT's: separated by spaces and punctuation, with each Chinese character a word; the corpus stage counts
     words differently. `fertility` is tokens per word, `unknown_rate` the share of words that become [UNK],
     `single_character_rate` the share of tokens that are one character, and `unused_rate` the share of entries that the
     text never uses. `unknown_character_rate` is the share of characters in unknown words, `too_long` the number of
-    unknown words with more than 100 characters, and `alphabet` describes the characters that are entries. `scripts`
-    has statistics by script, commonest first; the script of a word or entry is that of its first letter.
+    unknown words of more characters than `longest_word`, and `alphabet` describes the characters that are entries.
+    `scripts` has statistics by script, commonest first; the script of a word or entry is that of its first letter.
     """
     occurrences = np.fromiter(words.values(), np.int64, len(words))
-    tokens, unknown, single, used = _tokenised(entries, list(words), occurrences)
+    tokens, unknown, single, used = _tokenised(entries, list(words), occurrences, longest_word)
     sizes = np.fromiter(map(len, words), np.int64, len(words))
     columns = np.stack([occurrences, occurrences * tokens, occurrences * unknown, occurrences * single])
     return {
@@ -48,7 +48,7 @@ def measure(entries: list[str], words: Mapping[str, int]) -> dict[str, Any]:
         "sample_tokens": int(columns[1].sum()),
         **_rates(columns.sum(1), used),
         "unknown_character_rate": round(int((sizes * columns[2]).sum()) / max(1, int((sizes * occurrences).sum())), 6),
-        "too_long": int(columns[2][sizes > LONGEST_WORD].sum()),
+        "too_long": int(columns[2][sizes > longest_word].sum()),
         "alphabet": _alphabet(entries, words),
         "scripts": _by_script(entries, list(words), columns, used),
     }
@@ -66,7 +66,7 @@ def shortcomings(report: Mapping[str, Any], config: VocabConfig) -> str:
     )
     if report["too_long"]:
         share = min(1.0, report["too_long"] / unknown)
-        warning += f"; {share:.0%} of these words have more than {LONGEST_WORD} characters without a space"
+        warning += f"; {share:.0%} of these words have more than {config.longest_word:,} characters without a space"
     if alphabet["missing"]:
         warning += (
             f"; {1 - alphabet['coverage']:.3%} of the characters are not in the vocabulary, such as "
@@ -114,9 +114,9 @@ def _alphabet(entries: list[str], words: Mapping[str, int]) -> dict[str, Any]:
     }
 
 
-def usage(entries: list[str], words: Mapping[str, int]) -> Counter[str]:
+def usage(entries: list[str], words: Mapping[str, int], longest_word: int = LONGEST_WORD) -> Counter[str]:
     """How often each entry occurs in the tokenised words; entries that never occur are omitted."""
-    *_, used = _tokenised(entries, list(words), np.fromiter(words.values(), np.int64, len(words)))
+    *_, used = _tokenised(entries, list(words), np.fromiter(words.values(), np.int64, len(words)), longest_word)
     return Counter({entries[i]: int(used[i]) for i in np.flatnonzero(used)})
 
 
@@ -142,9 +142,12 @@ def script_lines(scripts: Mapping[str, Mapping[str, float]]) -> Iterator[tuple[s
         yield name, f"{row['words']:,} words, {rates}, {single}; {row['entries']:,} entries, {row['unused']:,} unused"
 
 
-def _tokenised(entries: list[str], words: list[str], occurrences: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+def _tokenised(
+    entries: list[str], words: list[str], occurrences: NDArray[np.int64], longest_word: int
+) -> tuple[NDArray[np.int64], ...]:
     """For each word: number of tokens, whether it is unknown, number of one-character tokens; and counts by entry."""
-    pieces, ends = Matcher({entry: i for i, entry in enumerate(entries)})("".join(f"{word}\n" for word in words))
+    match = Matcher({entry: i for i, entry in enumerate(entries)}, longest_word)
+    pieces, ends = match("".join(f"{word}\n" for word in words))
     tokens = np.diff(ends, prepend=0)
     is_single = np.array([len(entry.removeprefix(CONTINUATION)) == 1 for entry in entries])
     singles = np.append(0, np.cumsum(is_single[pieces]))

@@ -86,7 +86,7 @@ def run(config: VocabConfig, corpus: Artifact | None, out: Path, log: Log = SILE
     """Build the vocabulary artifact at `out`: trained on `corpus`, or from the given file, checked against the corpus.
 
     Without a corpus the file is required, and is checked only against the settings.
-    The count `vocabulary` is the hash that token stores refer to: SHA-256 over vocab.txt and both text settings.
+    The count `vocabulary` is the hash that token stores refer to: SHA-256 over vocab.txt and the text settings.
     """
     inputs = {"corpus": corpus.fingerprint} if corpus else {}
     return build(out, identity(config, inputs), log, lambda draft: _make(config, corpus, draft, log))
@@ -134,7 +134,7 @@ def _make(config: VocabConfig, corpus: Artifact | None, draft: Path, log: Log) -
             entries, words = train_entries(config, _read(sample, config, log))
         log.progress("vocab", 1, 1, "vocabulary")
         trained = {"documents": sample.documents, "bytes": sample.bytes, "share": round(sample.share, 6)}
-    report = {**measure(entries, words), "trained_on": trained, **extension}
+    report = {**measure(entries, words, config.longest_word), "trained_on": trained, **extension}
     facts = _write(config, entries, report, draft)
     fit = f"{report['fertility']} tokens per word, {report['unknown_rate']:.2%} unknown"
     log.say(f"vocab: {len(entries):,} entries, {fit}")
@@ -176,13 +176,16 @@ def _given(config: VocabConfig, draft: Path, log: Log) -> dict[str, Any]:
 
 def _write(config: VocabConfig, entries: list[str], report: Mapping[str, Any], draft: Path) -> dict[str, Any]:
     """Write the files of the vocabulary; returns its hash and text settings."""
-    for name, content in vocabulary_files(entries, config.lower_case, config.strip_accents).items():
+    for name, content in vocabulary_files(
+        entries, config.lower_case, config.strip_accents, config.longest_word
+    ).items():
         write_atomic(draft / name, content)
     write_json(draft / "report.json", report)
     return {
         "vocabulary": config.hash_of(entries),
         "lower_case": config.lower_case,
         "strip_accents": config.strip_accents,
+        "longest_word": config.longest_word,
     }
 
 

@@ -60,6 +60,7 @@ class Counts(Rates, total=False):
     vocabulary: Text
     lower_case: Flag
     strip_accents: Flag
+    longest_word: Count
 
 
 class Settings(TypedDict, total=False):

@@ -22,6 +22,7 @@ from unicodedata import is_normalized, ucd_3_2_0
 import numpy as np
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
+from bertwright.vocab.config import LONGEST_WORD
 from bertwright.vocab.entries import CLS, CONTINUATION, SEP, SPECIALS, UNK
 from bertwright.vocab.word_table import WordTable, lines_of, pretokenize, text_of
 
@@ -117,10 +118,15 @@ def bert_splitter(lower_case: bool, strip_accents: bool) -> WordSplitter:
     return WordSplitter(normalizer(lower_case, strip_accents), pre_tokenizers.BertPreTokenizer())
 
 
-def build_tokenizer(entries: list[str], lower_case: bool, strip_accents: bool) -> Tokenizer:
+def build_tokenizer(
+    entries: list[str], lower_case: bool, strip_accents: bool, longest_word: int = LONGEST_WORD
+) -> Tokenizer:
     """The complete fast tokenizer of a vocabulary: [CLS] A [SEP] B [SEP], special tokens recognised in text."""
     ids = {entry: i for i, entry in enumerate(entries)}
-    tokenizer = Tokenizer(models.WordPiece(ids, unk_token=UNK, continuing_subword_prefix=CONTINUATION))
+    model = models.WordPiece(
+        ids, unk_token=UNK, continuing_subword_prefix=CONTINUATION, max_input_chars_per_word=longest_word
+    )
+    tokenizer = Tokenizer(model)
     tokenizer.normalizer = normalizer(lower_case, strip_accents)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = processors.BertProcessing((SEP, ids[SEP]), (CLS, ids[CLS]))
@@ -129,8 +135,10 @@ def build_tokenizer(entries: list[str], lower_case: bool, strip_accents: bool) -
     return tokenizer
 
 
-def vocabulary_files(entries: list[str], lower_case: bool, strip_accents: bool) -> dict[str, bytes]:
+def vocabulary_files(
+    entries: list[str], lower_case: bool, strip_accents: bool, longest_word: int = LONGEST_WORD
+) -> dict[str, bytes]:
     """The content of a vocabulary's files by name: vocab.txt and tokenizer.json."""
-    tokenizer = build_tokenizer(entries, lower_case, strip_accents)
+    tokenizer = build_tokenizer(entries, lower_case, strip_accents, longest_word)
     text = "".join(f"{entry}\n" for entry in entries)
     return {"vocab.txt": text.encode(), "tokenizer.json": tokenizer.to_str(pretty=True).encode()}

@@ -48,7 +48,7 @@ class Tokenizer:
         self._ids = fast.get_vocab(with_added_tokens=True)
         self.vocabulary = sorted(self._ids, key=self._ids.__getitem__)
         self._splitter = WordSplitter(fast.normalizer, fast.pre_tokenizer)
-        self._matcher = Matcher(self._ids)
+        self._matcher = Matcher(self._ids, fast.model.max_input_chars_per_word)
         self.continuation = self._matcher.continuation
         self._limit = cached_words
         self._forget()

@@ -211,3 +211,12 @@ def test_every_form_of_the_tokenizer_gives_the_ids_of_training(
         assert file.encode(line).ids == ids
         if line in composed:
             assert words(line, verbose=False)["input_ids"] == ids
+
+
+def test_the_longest_word_is_that_of_training(tmp_path: Path) -> None:
+    of = publish_ours(tmp_path / "hf", "bert", longest_word=1000)
+    theirs = transformers.AutoTokenizer.from_pretrained(str(of.published.folder), local_files_only=True)
+    for size in (100, 101, 1000, 1001):
+        flat, _ = of.tokenizer.encode_texts(["é" * size + " É"])
+        assert theirs("é" * size + " É", add_special_tokens=False, verbose=False)["input_ids"] == flat.tolist()
+        assert (len(flat) == size + 1) == (size <= 1000)

@@ -14,7 +14,7 @@ from bertwright.export.runtimes.runtime import Published
 from bertwright.model.config import read_stock_config
 from bertwright.model.family import ANSWERS, Head
 from bertwright.model.model import Model, build_model
-from bertwright.vocab.config import VocabConfig
+from bertwright.vocab.config import LONGEST_WORD, VocabConfig
 from bertwright.vocab.entries import SPECIALS
 from bertwright.vocab.run import run as make_vocab
 from bertwright.vocab.split import build_tokenizer
@@ -95,15 +95,17 @@ class Ours(NamedTuple):
 
 
 def publish_ours(
-    folder: Path, family: str, head: Head | None = None, lower_case: bool = False, strip_accents: bool = False
-) -> Ours:
+    folder: Path, family: str, head: Head | None = None, lower_case: bool = False, strip_accents: bool = False,
+    longest_word: int = LONGEST_WORD,
+) -> Ours:  # fmt: skip
     """As `publish`, written by the export: with a classifier if there is a `head`, else with all pre-training heads."""
     rows, beside = entries(lower_case, strip_accents), folder.with_name(f"{folder.name} beside")
     transformers.AutoConfig.for_model(
         family, vocab_size=len(rows), max_position_embeddings=64, **_NUMBERS[family]
     ).save_pretrained(beside)
     (beside / "vocab.txt").write_text("".join(f"{entry}\n" for entry in rows), encoding="utf-8")
-    settings = VocabConfig(file=beside / "vocab.txt", size=None, lower_case=lower_case, strip_accents=strip_accents)
+    case = {"lower_case": lower_case, "strip_accents": strip_accents}
+    settings = VocabConfig(file=beside / "vocab.txt", size=None, longest_word=longest_word, **case)
     vocab = make_vocab(settings, None, beside / "vocab")
     labels = {"labels": ANSWERS.get(head, ("ja", "nein", "talán")), "head": head} if head else {}
     pairs = {"next_sentence": head is None} if family == "bert" else {}

@@ -24,7 +24,7 @@ def test_a_tokenizer_file_has_the_entries_and_the_text_settings(
     tokenizer.add_tokens(["newword"])
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     assert entries_of(tmp_path / "tokenizer.json") == [*ENTRIES, "newword"]
-    assert text_settings(tmp_path) == (lower_case, strip_accents)
+    assert text_settings(tmp_path) == TextSettings(lower_case, strip_accents)
 
 
 @each_row(
@@ -42,7 +42,7 @@ def test_accents_follow_the_case_unless_they_are_stated(normalizer: Any, stated:
     tokenizer = Tokenizer(models.WordPiece({"[UNK]": 0}))
     tokenizer.normalizer = normalizer
     tokenizer.save(str(tmp_path / "tokenizer.json"))
-    assert text_settings(tmp_path) == stated
+    assert text_settings(tmp_path) == (TextSettings(*stated) if stated else None)
 
 
 def test_text_settings_are_read_from_the_configuration(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_text_settings_are_read_from_the_configuration(tmp_path: Path) -> None:
         ([], None),
     ):
         path.write_text(json.dumps(stated))
-        assert text_settings(tmp_path) == settings
+        assert text_settings(tmp_path) == (TextSettings(*settings) if settings else None)
     assert str(TextSettings(True, False)) == "vocab.lower_case=true vocab.strip_accents=false"
 
 

@@ -63,14 +63,6 @@ def test_of_a_given_vocabulary_the_remedy_is_another_one() -> None:
     assert told.endswith("without a space. Take a vocab.file made for such text, or leave it out to train one.")
 
 
-def test_too_long_words_are_reported() -> None:
-    report = measure([*ENTRIES, "##a"], {"a" * 101: 1, "a" * 100: 1, "cat": 2})
-    assert report["too_long"] == 1 and report["unknown_rate"] == 0.25
-    assert "; 100% of these words have more than 100 characters without a space; " in shortcomings(
-        report, VocabConfig()
-    )
-
-
 def test_one_unknown_word_in_a_thousand_is_not_worth_a_word() -> None:
     assert shortcomings(measure(ENTRIES, {"a": 999, "q": 1}), VocabConfig()) == ""
     assert shortcomings(measure(ENTRIES, {"a": 998, "q": 2}), VocabConfig()) != ""

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from bertwright.core.errors import DataError
 from bertwright.core.files import read_text
 from bertwright.core.toml import MAX_BYTES
+from bertwright.corpus.characters import compose
 from bertwright.corpus.wikitext.locales import Locale, locale_of
 from bertwright.corpus.wikitext.patterns import Pattern
 
@@ -85,7 +86,7 @@ def _is_in(key: str, start: str, end: str) -> bool:
 def read_table(path: Path) -> Table:
     """Read the table in a file. Raises `DataError` if it cannot be read as text."""
     try:
-        return Table(path, read_text(path, MAX_BYTES, "utf-8-sig"))
+        return Table(path, compose(read_text(path, MAX_BYTES, "utf-8-sig")))
     except (OSError, ValueError) as error:
         raise _unreadable(path, error) from error
 

@@ -57,12 +57,13 @@ NASTY = (
     "pneumonoultramicroscopicsilicovolcanoconiosis megszentségteleníthetetlenségeskedéseitekért",
     "a" * 99 + " " + "b" * 100 + " " + "c" * 101,
     "\u0e01" * 130,
+    "d" * 999 + " " + "e" * 1000 + " " + "f" * 1001,
     "A",
     ".",
     " ".join(f"word{number % 7} túl hosszú" for number in range(200)),  # 600 words
 )
 """Accents composed and decomposed, case beyond ASCII, scripts with and without spaces, signs that look like nothing,
-controls, marks of tokenizers in running text, words at the limit of 100 characters, and 600 words."""
+controls, marks of tokenizers in running text, words at the limits of 100 and 1,000 characters, and 600 words."""
 
 
 @dataclass(frozen=True)

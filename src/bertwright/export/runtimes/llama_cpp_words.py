@@ -20,11 +20,11 @@ from bertwright.export.runtimes.differences import (
     newer_characters,
     words,
 )
+from bertwright.vocab.config import LONGEST_WORD
 from bertwright.vocab.entries import CONTINUATION, TextSettings
 
 WORD_START = "\u2581"
 """In its format an entry that starts a word begins with this, and one that continues a word with nothing."""
-LONGEST_WORD = 100
 _FORMS = ("NFC", "Lowercase", "StripAccents")
 
 
@@ -74,7 +74,7 @@ def _stored(entry: str) -> str:
 
 
 def _long(text: str, settings: TextSettings) -> Iterator[str]:
-    return (word for word in words(text) if len(word) > LONGEST_WORD)
+    return (word for word in words(text) if len(word) > settings.longest_word)
 
 
 def _composed(text: str, settings: TextSettings) -> Iterator[str]:
@@ -134,7 +134,7 @@ DIFFERENCES: Sequence[Difference] = (
     Difference(
         "a" * (LONGEST_WORD + 1),
         CASED,
-        f"A word of more than {LONGEST_WORD} characters is [UNK] for BERT, but llama.cpp takes it apart",
+        "A word of more characters than the tokenizer allows is [UNK] there, but llama.cpp takes it apart",
         _long,
     ),
     Difference(

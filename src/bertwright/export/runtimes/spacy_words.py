@@ -12,12 +12,11 @@ from typing import Any
 from bertwright.export.runtimes.differences import CASED, LOWER, Difference, explained, newer_characters, words
 from bertwright.export.runtimes.runtime import Published
 from bertwright.model.text_encoder import load_tokenizer
+from bertwright.vocab.config import LONGEST_WORD
 from bertwright.vocab.entries import SPECIALS, UNK, TextSettings, text_settings
 from bertwright.vocab.tokenizer import Tokenizer
 
 _SPECIAL = re.compile("|".join(map(re.escape, SPECIALS)))
-_LONGEST = 100
-"""Characters of the longest word that BERT divides."""
 UNKNOWN = "In spaCy the known beginning of a word with an unknown character is kept"
 
 
@@ -29,7 +28,7 @@ def set_pieces(encoder: Any, folder: Path) -> Tokenizer:
     tokenizer, settings = load_tokenizer(folder), text_settings(folder)
     assert settings is not None
     encoder.attrs["wordpiece_processor"] = WordPieceProcessor(tokenizer.vocabulary)
-    encoder.attrs["lowercase"], encoder.attrs["strip_accents"] = settings
+    encoder.attrs["lowercase"], encoder.attrs["strip_accents"] = settings[:2]
     return tokenizer
 
 
@@ -87,7 +86,7 @@ def _invisible(text: str, settings: TextSettings) -> Iterator[str]:
 
 
 def _long(text: str, settings: TextSettings) -> Iterator[str]:
-    return (word for word in words(text) if len(word) > _LONGEST)
+    return (word for word in words(text) if len(word) > settings.longest_word)
 
 
 def _cases(text: str, settings: TextSettings) -> Iterator[str]:
@@ -104,7 +103,9 @@ DIFFERENCES: Sequence[Difference] = (
     Difference("東京", CASED, "In spaCy words are not divided between Chinese characters", _chinese),
     Difference("A\u0301rvi\u0301z", CASED, "In spaCy letters and their accents are not composed (NFC)", _decomposed),
     Difference("tűr\u00adő", CASED, "In spaCy characters that are not shown are not removed", _invisible),
-    Difference("a" * 101, CASED, "In spaCy a word of more than 100 characters is divided, in BERT it is [UNK]", _long),
+    Difference(
+        "a" * (LONGEST_WORD + 1), CASED, "In spaCy a word of any length is divided, in BERT a long one is [UNK]", _long
+    ),
     Difference("ΟΔΟΣ", LOWER, "At the end of a word, the lower case of Σ is ς in spaCy, and σ in BERT", _cases),
     Difference("a\u2e55b", CASED, "Python and the library tokenizers have different tables of punctuation", _newer),
 )

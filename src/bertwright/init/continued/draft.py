@@ -129,7 +129,7 @@ def _vocab(request: Continued) -> Iterator[Line]:
     )
     stated = "guessed from its entries" if start.guessed else "as it was made"
     yield _line("lower_case", start.settings.lower_case, stated)
-    yield _line("strip_accents", start.settings.strip_accents, "")
+    yield from (_line(name, value, "") for name, value in start.settings.stated.items() if name != "lower_case")
 
 
 def _examples(request: Continued) -> Iterator[Line]:

@@ -204,8 +204,8 @@ def _excerpt(config: CorpusConfig, source: SourceConfig, most: int) -> Excerpt:
 
 def _cut(documents: list[list[str]], entries: list[str], settings: TextSettings) -> tuple[Cut, float, int]:
     """How the vocabulary cuts the documents, tokens per byte, and the tokens of the typical document."""
-    words = count_words([s for document in documents for s in document], bert_splitter(*settings))
-    found = measure(entries, words)
+    words = count_words([s for document in documents for s in document], bert_splitter(*settings[:2]))
+    found = measure(entries, words, settings.longest_word)
     sizes = sorted(map(_bytes, documents))
     a_byte = found["sample_tokens"] / max(1, sum(sizes))
     before = 0

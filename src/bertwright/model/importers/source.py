@@ -277,7 +277,7 @@ def _check_rows(file: Path, entries: int, rows: int) -> None:
 
 
 def _check_case(file: Path, entries: list[str], settings: TextSettings) -> None:
-    lost = unreachable(entries, *settings)
+    lost = unreachable(entries, *settings[:2])
     if len(lost) > MOST_UNREACHABLE * len(entries):
         raise ArtifactError(
             f"{len(lost):,} of the {len(entries):,} entries of {file} could never occur (such as "

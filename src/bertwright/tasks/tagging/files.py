@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bertwright.core.errors import DataError
+from bertwright.corpus.characters import compose
 from bertwright.examples.labelled.records import reading, records
 from bertwright.examples.problems import Problems
 from bertwright.tasks.tagging.schemes import OUTSIDE, split_tag
@@ -142,7 +143,8 @@ def _sentences(blocks: Iterable[list[Row]], word: int, tag: int) -> Iterator[Sen
     for rows in blocks:
         tags = [row.cells[tag] for row in rows]
         place = f"line {rows[0].line:,}"
-        yield Sentence([row.cells[word] for row in rows], ["" if each in NO_TAG else each for each in tags], place)
+        words = [compose(row.cells[word]) for row in rows]
+        yield Sentence(words, ["" if each in NO_TAG else compose(each) for each in tags], place)
 
 
 def _cells(line: str, separator: str | None) -> list[str]:

@@ -216,4 +216,4 @@ def _vocabulary(command: Command, name: str) -> Iterator[Key]:
         # BertTokenizer strips accents where it lower-cases, unless its configuration differs.
         lower = "uncased" in str(command[name]).lower()
         settings, source = TextSettings(lower, lower), f"{command.source(name)}, by its name"
-    yield from (Key(f"vocab.{key}", value, source) for key, value in settings._asdict().items())
+    yield from (Key(f"vocab.{key}", value, source) for key, value in settings.stated.items())
