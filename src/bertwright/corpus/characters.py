@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
+from typing import Any
 
 from bertwright.corpus.wikis import wikis
 
@@ -234,6 +235,15 @@ def compose(text: str) -> str:
     # Line by line, because one combining mark makes the normalisation of the entire string slow: 0.1 s more on
     # the Ukrainian sample.
     return "\n".join(unicodedata.normalize("NFC", line) for line in text.split("\n"))
+
+
+def composed(value: Any) -> Any:
+    """The value, as TOML or JSON has it, with each text in it and the names of its tables in NFC."""
+    if isinstance(value, str):
+        return compose(value)
+    if isinstance(value, Mapping):
+        return {composed(key): composed(each) for key, each in value.items()}
+    return type(value)(map(composed, value)) if isinstance(value, list | tuple) else value
 
 
 def is_small(letter: str) -> bool:

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, NamedTuple, TextIO
 
 from bertwright.core.errors import DataError
 from bertwright.core.json_values import parse_json, without_surrogates
+from bertwright.corpus.characters import compose
 from bertwright.examples.labelled.records import delimiter_of, large_cells, open_arrow, open_parquet, reading
 from bertwright.examples.problems import Problems
 from bertwright.predict.source import Answered, Answerer, Chunk, Source, in_chunks, to_json
@@ -83,7 +84,7 @@ class TextRecords(Source):
     def _question(self, row: Record) -> Any:
         if row.values is None:
             return None
-        question = self.answerer.of_record(row.values)
+        question = self.answerer.of_record(named(row.values))
         if question is None:
             self.problems.add(self.answerer.lacking, row.place)
         return question
@@ -216,7 +217,7 @@ class Json(Source):
             yield Chunk([self._question(number, each) for number, each in some], [each for _, each in some])
 
     def _question(self, number: int, value: Any) -> Any:
-        question = self.answerer.of_record(value) if isinstance(value, dict) else None
+        question = self.answerer.of_record(named(value)) if isinstance(value, dict) else None
         if question is None:
             self.problems.add(self.answerer.lacking, f"object {number:,}")
         return question
@@ -257,7 +258,7 @@ class Table(Source):
                 if not found:
                     find_columns(self.file, rows[:_SAMPLE], self.answerer)
                     found = True
-                questions = [self.answerer.of_record(row) for row in rows]
+                questions = [self.answerer.of_record(named(row)) for row in rows]
                 for at, question in enumerate(questions, number + 1):
                     if question is None:
                         self.problems.add(self.answerer.lacking, f"row {at:,}")
@@ -301,9 +302,16 @@ def find_columns(file: Path, some: Sequence[Mapping[str, Any]], answerer: Answer
     columns where the answers would stand."""
     if not some:
         raise DataError(f"{file} has no records that can be read. Give a file with some.")
+    some = [named(record) for record in some]
     answerer.find(file, some)
     if taken := [name for name in answerer.added if name in some[0]]:
         raise DataError(f"{file} has a column {taken[0]!r}, where the answers would stand. Rename it.")
+
+
+def named(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The record with the names of its columns in the normal form of the corpus, as training reads them; its texts
+    stay as they are written, because answers are cut out of them."""
+    return {compose(name): value for name, value in record.items()}
 
 
 def clean(value: Any) -> str | None:

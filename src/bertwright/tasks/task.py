@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from pydantic import model_validator
+
 from bertwright.core.artifact import Artifact
 from bertwright.core.config import Section
 from bertwright.core.log import Log
 from bertwright.core.plugins import Plugin
+from bertwright.corpus.characters import composed
 from bertwright.examples.own_files import OwnFiles
 
 if TYPE_CHECKING:
@@ -33,6 +36,15 @@ if TYPE_CHECKING:
 class TaskSettings(Section):
     """The base of the tasks' recipe sections: what their settings tell without torch. Here what holds for
     pre-training."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _composed(cls, values: Any) -> Any:
+        """Classes and columns are named in the normal form of the corpus, as the files are read."""
+        if not isinstance(values, dict):
+            return values
+        paths = {name for name, field in cls.model_fields.items() if field.annotation in (Path, Path | None)}
+        return {name: value if name in paths else composed(value) for name, value in values.items()}
 
     @property
     def files(self) -> OwnFiles | None:

@@ -10,10 +10,12 @@ import operator
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+from unicodedata import category, is_normalized, normalize
 
 from bertwright.core.errors import DataError
 from bertwright.core.files import MAX_JSON, read_bytes
 from bertwright.core.json_values import parse_json
+from bertwright.corpus.characters import compose
 from bertwright.vocab.config import LONGEST_WORD, MAX_FILE, VocabConfig
 
 PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -58,10 +60,30 @@ def entries_file(folder: Path) -> Path | None:
 
 
 def entries_of(path: Path) -> list[str]:
-    """The entries of a `vocab.txt` (any line endings), or of the WordPiece model of a `tokenizer.json`, by id.
+    """The entries of a `vocab.txt` (any line endings), or of the WordPiece model of a `tokenizer.json`, by id,
+    in NFC.
 
     Raises `DataError` if the file cannot be read, or is the tokenizer of another kind of network.
     """
+    return _composed(_written_in(path))
+
+
+def _composed(entries: list[str]) -> list[str]:
+    """The entries in the normal form of every text before it is split; written in another form, none could occur.
+
+    An entry whose composed form is an entry too stays as it is, so that no id changes. So does one without accents,
+    such as the parts of a Korean letter: where accents are stripped, texts are taken apart, and stay so.
+    """
+    known = set(entries)
+    for place, entry in enumerate(entries):
+        accented = not is_normalized("NFC", entry) and "Mn" in map(category, normalize("NFD", entry))
+        if accented and (form := compose(entry)) not in known:
+            entries[place] = form
+            known.add(form)
+    return entries
+
+
+def _written_in(path: Path) -> list[str]:
     try:
         if path.suffix == ".json":
             return _of_tokenizer(path, read_bytes(path, MAX_FILE))

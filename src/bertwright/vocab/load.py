@@ -3,6 +3,7 @@ with a vocabulary."""
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 
 from bertwright.core.artifact import Artifact
@@ -28,12 +29,22 @@ def read_vocabulary(path: Path) -> list[str]:
         if not entry:
             raise DataError(f"{path}, line {number:,}: empty entry. Remove the line or restore its entry.")
         if entry in seen:
-            raise DataError(f"{path}, line {number:,}: {entry!r} is on line {seen[entry]:,} already. Keep one of them.")
+            raise DataError(
+                f"{path}, line {number:,}: {entry!r} is on line {seen[entry]:,} already. Do not delete a line: that "
+                "would shift the ids of all entries after it, and with them those of networks and data that were made "
+                f"with this file. Write an entry of no text on line {seen[entry]:,}, such as {_unused_name(entries)}: "
+                "the tokenizers of BERT use the last of two."
+            )
         seen[entry] = number
     if missing := [special for special in SPECIALS if special not in seen]:
         need = ", ".join(SPECIALS)
         raise DataError(f"{path} lacks {', '.join(missing)}: it is not a BERT vocabulary. Give one that has {need}.")
     return entries
+
+
+def _unused_name(entries: list[str]) -> str:
+    taken = set(entries)
+    return next(name for name in (f"[unused{number}]" for number in count()) if name not in taken)
 
 
 def check_fit(entries: list[str], config: VocabConfig, sentences: list[str]) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from bertwright.core.errors import DataError, MissingExtraError
 from bertwright.core.files import naming
 from bertwright.core.json_values import parse_json, without_surrogates
-from bertwright.corpus.characters import compose
+from bertwright.corpus.characters import composed
 
 
 class Place(NamedTuple):
@@ -38,12 +38,12 @@ TABLES = (".tsv", ".csv")
 
 
 def records(
-    file: Path, without_header: Sequence[str] = (), numbered: bool = False, composed: bool = True
+    file: Path, without_header: Sequence[str] = (), numbered: bool = False, normal: bool = True
 ) -> Iterator[Record]:
     """Yield the records of a file, whose format is determined by its suffix (`config.SUFFIXES`).
 
-    Their texts are in the normal form of the corpus (NFC), so that two spellings are not two classes, unless not
-    `composed`, for files that refer to their texts by places of characters.
+    Their texts are in the normal form of the corpus (NFC), so that two spellings are not two classes; unless not
+    `normal`, for files that refer to their texts by places of characters.
 
     `without_header` names the columns of a .tsv that has no header; if `numbered`, the first row of a table is data,
     and the names of the columns are their numbers from 1. Raises `DataError` naming the file, and where
@@ -56,7 +56,7 @@ def records(
         else:
             found = _READERS[file.suffix](file)
         for place, record in found:
-            yield place, _composed(record) if composed else record
+            yield place, composed(record) if normal else record
 
 
 def _named(rows: Iterator[tuple[int, list[str]]], without_header: Sequence[str], numbered: bool) -> Iterator[Record]:
@@ -206,15 +206,6 @@ def _object(file: Path, place: str, line: str) -> Mapping[str, Any]:
             f"{file}: {place} is not an object but {str(value)[:40]!r}. Write an object with a key for each column."
         )
     return _without_surrogates(value)
-
-
-def _composed(value: Any) -> Any:
-    """The value with all its texts, and names of columns, in the normal form of the corpus."""
-    if isinstance(value, str):
-        return compose(value)
-    if isinstance(value, Mapping):
-        return {_composed(key): _composed(each) for key, each in value.items()}
-    return [_composed(each) for each in value] if isinstance(value, list) else value
 
 
 def _parsed(place: str, text: str) -> Any:

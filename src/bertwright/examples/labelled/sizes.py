@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bertwright.core.errors import DataError
+from bertwright.corpus.characters import compose
 from bertwright.examples.labelled.config import Columns, LabelledTexts
 from bertwright.examples.labelled.read import columns_of, is_missing, texts_of
 from bertwright.examples.labelled.records import open_parquet, records
@@ -66,9 +67,11 @@ def _of_records(file: Path, texts: LabelledTexts) -> TextSizes:
 def _of_columns(file: Path, texts: LabelledTexts) -> TextSizes:
     rows, size, parts = 0, 0, [np.zeros(0, np.int64)]
     with open_parquet(file) as table:
-        columns = columns_of(file, table.schema_arrow.names, texts)
-        for batch in table.iter_batches(_ROWS, columns=list(columns.names), use_threads=False):
+        named = {compose(name): name for name in table.schema_arrow.names}
+        columns = columns_of(file, list(named), texts)
+        for batch in table.iter_batches(_ROWS, columns=[named[name] for name in columns.names], use_threads=False):
             batch.validate(full=True)
+            batch = batch.rename_columns(list(map(compose, batch.schema.names)))
             rows += batch.num_rows
             parts.append(_of_batch(file, batch, columns, texts))
             size += int(parts[-1].sum())

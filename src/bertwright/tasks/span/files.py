@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from bertwright.core.errors import DataError
 from bertwright.core.json_values import parse_json, without_surrogates
-from bertwright.corpus.characters import compose
+from bertwright.corpus.characters import compose, composed
 from bertwright.examples.labelled.records import reading, records
 from bertwright.examples.problems import Problems
 
@@ -54,7 +54,7 @@ def read_questions(file: Path, problems: Problems, answers: bool = True) -> Iter
     """
     for place, row in _squad(file, problems) if file.suffix == ".json" else _rows(file):
         # Where an answer is to be found, it is cut out of the text as it is written.
-        if question := _question(place, _composed(row) if answers else {**row, "answers": None}, problems):
+        if question := _question(place, _normal(row) if answers else {**row, "answers": None}, problems):
             yield question
 
 
@@ -88,7 +88,7 @@ def _list(value: Any, key: str, place: str, problems: Problems) -> list[Any]:
 
 
 def _rows(file: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    for number, (place, row) in enumerate(records(file, composed=False)):
+    for number, (place, row) in enumerate(records(file, normal=False)):
         # Of a later row it is a fault of that row, not of the file.
         if not number and (missing := [key for key in ("context", "question") if key not in row]):
             raise DataError(
@@ -128,13 +128,13 @@ def _question(place: str, row: Mapping[str, Any], problems: Problems) -> Questio
     return Question(identifier, without_surrogates(question), context, tuple(answers), isinstance(given, list))
 
 
-def _composed(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def _normal(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """The row in the normal form of the corpus, with the places of its answers in it."""
     context, given = row.get("context"), row.get("answers")
     if not isinstance(context, str):
         return row
     answers = [_moved(context, each) for each in given] if isinstance(given, list) else given
-    return {**row, "context": compose(context), "question": _text(row.get("question")), "answers": answers}
+    return {**row, "context": compose(context), "question": composed(row.get("question")), "answers": answers}
 
 
 def _moved(context: str, answer: Any) -> Any:
@@ -143,11 +143,7 @@ def _moved(context: str, answer: Any) -> Any:
     begin = answer.get("answer_start")
     if isinstance(begin, int) and 0 <= begin <= len(context):
         begin = len(compose(context[:begin]))
-    return {**answer, "text": _text(answer.get("text")), "answer_start": begin}
-
-
-def _text(value: Any) -> Any:
-    return compose(value) if isinstance(value, str) else value
+    return {**answer, "text": composed(answer.get("text")), "answer_start": begin}
 
 
 def _answer(context: str, text: str, begin: Any) -> Answer | None:
