@@ -23,11 +23,11 @@ from bertwright.corpus.sources.records import plain_lines
 from bertwright.corpus.wikitext.templates import read_table, templates_of
 from bertwright.evaluate.config import EvaluateConfig
 from bertwright.examples.labelled.read import read_texts
+from bertwright.examples.labelled.records import named
 from bertwright.examples.labelled.sizes import text_sizes
 from bertwright.examples.problems import Problems
 from bertwright.exams.minimal_pairs import read_pairs
 from bertwright.exams.perplexity import Perplexity
-from bertwright.predict.records import named
 from bertwright.tasks.classification.config import ClassificationConfig
 from bertwright.tasks.span.files import read_questions
 from bertwright.tasks.tagging.files import Layout, read_sentences

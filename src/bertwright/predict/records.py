@@ -18,8 +18,7 @@ from typing import Any, BinaryIO, NamedTuple, TextIO
 
 from bertwright.core.errors import DataError
 from bertwright.core.json_values import parse_json, without_surrogates
-from bertwright.corpus.characters import compose
-from bertwright.examples.labelled.records import delimiter_of, large_cells, open_arrow, open_parquet, reading
+from bertwright.examples.labelled.records import delimiter_of, large_cells, named, open_arrow, open_parquet, reading
 from bertwright.examples.problems import Problems
 from bertwright.predict.source import Answered, Answerer, Chunk, Source, in_chunks, to_json
 
@@ -306,12 +305,6 @@ def find_columns(file: Path, some: Sequence[Mapping[str, Any]], answerer: Answer
     answerer.find(file, some)
     if taken := [name for name in answerer.added if name in some[0]]:
         raise DataError(f"{file} has a column {taken[0]!r}, where the answers would stand. Rename it.")
-
-
-def named(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The record with the names of its columns in the normal form of the corpus, as training reads them; its texts
-    stay as they are written, because answers are cut out of them."""
-    return {compose(name): value for name, value in record.items()}
 
 
 def clean(value: Any) -> str | None:

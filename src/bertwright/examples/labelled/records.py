@@ -59,6 +59,12 @@ def records(
             yield place, composed(record) if normal else record
 
 
+def named(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The record with the names of its columns in the normal form of the corpus, as `records` has them; its texts
+    stay as they are written, for programs that cut answers out of them."""
+    return {composed(name): value for name, value in record.items()}
+
+
 def _named(rows: Iterator[tuple[int, list[str]]], without_header: Sequence[str], numbered: bool) -> Iterator[Record]:
     """Yield the rows of a table, given with the numbers of their lines, as records."""
     names: Sequence[str] | None = None
