@@ -52,6 +52,21 @@ def write_jsonl(path: Path, number: int) -> None:
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 
+def write_cirrus(path: Path, number: int) -> None:
+    texts = ({"title": f"{i}. irat", "namespace": 0, "wiki": "huwiki", "text": text_of(i)} for i in range(number))
+    pairs = (({"index": {"_type": "_doc"}}, text) for text in texts)
+    path.write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for pair in pairs for one in pair), "utf-8")
+
+
+def write_html(path: Path, number: int) -> None:
+    texts = ("".join(f"<p>{line}</p>\n" for line in text_of(i).splitlines()) for i in range(number))
+    pages = (
+        f"<!DOCTYPE html>\n<html><head><title>{i}. irat</title></head>\n<body>\n{text}</body></html>\n"
+        for i, text in enumerate(texts)
+    )
+    path.write_text("".join(pages), encoding="utf-8")
+
+
 def write_wikiextractor(path: Path, number: int) -> None:
     heads = (f'<doc id="{i}" url="https://hu.wikipedia.org/wiki?curid={i}" title="{i}. irat">' for i in range(number))
     texts = (f"{head}\n{i}. irat\n\n{text_of(i)}\n\n</doc>\n" for i, head in enumerate(heads))
@@ -82,6 +97,8 @@ SAMPLES: dict[SourceKind, Sample] = {
     "dump": Sample(write_dump),
     "text": Sample(write_text),
     "jsonl": Sample(write_jsonl),
+    "cirrus": Sample(write_cirrus),
+    "html": Sample(write_html),
     "wikiextractor": Sample(write_wikiextractor),
     "parquet": Sample(write_parquet, {"tables.PIECE_BYTES": 1000, "tables._ROWS": 7}),
     "datasets": Sample(write_arrow, {"tables.PIECE_BYTES": 1000}),

@@ -148,7 +148,7 @@ VERSION = 11
 """Incremented when a change to the stage's code changes its output."""
 
 
-SourceKind = Literal["dump", "text", "jsonl", "parquet", "wikiextractor", "datasets"]
+SourceKind = Literal["dump", "text", "jsonl", "cirrus", "html", "parquet", "wikiextractor", "datasets"]
 """Names of the built-in source formats; `corpus.sources.known` imports the code that reads each of them."""
 SOURCES = "bertwright.sources"
 """The group of entry points for source formats of other packages, which a recipe names like a built-in one."""

@@ -16,11 +16,9 @@ from typing import Any, NamedTuple, TypeVar
 from bertwright.core.work_split import SINGLE
 from bertwright.corpus.config import CorpusConfig
 from bertwright.corpus.extract import Judged, judged
-from bertwright.corpus.sources.dump import Header
 from bertwright.corpus.sources.file import ExtractJob, File, Piece
 from bertwright.corpus.sources.known import format_of
 from bertwright.corpus.sources.source import Source
-from bertwright.corpus.sources.wiki import read_header
 
 _PLACES = 16
 """Most pieces that are read."""
@@ -51,7 +49,7 @@ def read_excerpt(config: CorpusConfig, source: Source, most: int) -> Excerpt:
         chosen = _spread(source, Path(folder))
         pieces, share, whole = iter(chosen.pieces), most / chosen.several, chosen.every
         for file, piece in pieces:
-            header = read_header(file) if format_of(file.format).is_wiki else Header()
+            header = format_of(file.format).header(file, source.config)
             job = ExtractJob(piece, file, header, config, source.config, Path(folder))
             taken, ended = _first(job, share)
             found += taken

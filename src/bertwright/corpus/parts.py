@@ -17,7 +17,7 @@ from bertwright.core.log import Log
 from bertwright.core.task_records import is_done, mark_done, read_done
 from bertwright.core.tasks import Executor
 from bertwright.core.work_split import SINGLE, WorkSplit
-from bertwright.corpus.config import CorpusConfig
+from bertwright.corpus.config import CorpusConfig, SourceConfig
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.extract import extract
 from bertwright.corpus.sources.dump import Header, PageSplitter, parse_page
@@ -216,13 +216,14 @@ class Extraction:
         for file, piece in pieces:
             names.append(piece.name)
             if self.share.owns(self.number + piece.index):
-                header, config, source = header_of(file), self.config, self.source.config
+                config, source = self.config, self.source.config
+                header = header_of(file, source)
                 yield ExtractJob(piece, file, header, config, source, self.folder, definitions, self.table)
 
 
 def gather(config: CorpusConfig, source: Source, paths: list[Path], log: Log) -> Parts:
     """The totals of a source, once all its parts exist. Raises `SourceError` where it has no complete document."""
-    header = _header(source.files[0])
+    header = _header(source.files[0], source.config)
     counts: Counter[str] = Counter()
     last, cut = "", None
     for path in paths:
@@ -256,8 +257,8 @@ def gather(config: CorpusConfig, source: Source, paths: list[Path], log: Log) ->
     })  # fmt: skip
 
 
-def _header(file: File) -> Header:
-    return read_header(file) if format_of(file.format).is_wiki else Header()
+def _header(file: File, config: SourceConfig) -> Header:
+    return format_of(file.format).header(file, config)
 
 
 def _what_was_lost(source: Source, last: str, lost: int) -> str:

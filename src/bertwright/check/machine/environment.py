@@ -19,6 +19,7 @@ _TORCH = (2, 11)
 _EXTRAS = {
     "transformers": ("hf", "export"),
     "pyarrow": ("formats", "Parquet, LDDL and datasets"),
+    "selectolax": ("html", "HTML pages and dumps of them"),
     "h5py": ("formats", "writing HDF5"),
     "sentencepiece": ("sentencepiece", "vocab.trainer.kind = sentencepiece"),
     "distributed": ("dask", "--dask"),

@@ -8,14 +8,29 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+from bertwright.core.files import naming
 from bertwright.corpus.errors import SourceError
+from bertwright.corpus.sources import pages
 from bertwright.corpus.sources.compression import MAGIC, Compression
 from bertwright.corpus.sources.dump import no_export, refuse_fragments, root_element
 from bertwright.corpus.sources.file import File, Reader
 from bertwright.corpus.sources.known import FORMATS, format_of
+from bertwright.corpus.sources.pages import charset
+from bertwright.corpus.sources.stand_ins import refuse_error_page, refuse_missing, refuse_stand_in
 
-_FOREIGN = {b"7z\xbc\xaf\x27\x1c": "7z", b"PK\x03\x04": "zip", b"ARROW1": "Arrow (random access)"}
-_HTML = re.compile(rb"<!doctype\s+html|<html[\s>]", re.IGNORECASE)
+_FOREIGN = {
+    b"7z\xbc\xaf\x27\x1c": ("7z", "Unpack it first, e.g. with `7z x {name}`"),
+    b"PK\x03\x04": ("zip", "Unpack it first, e.g. with `unzip {name}`"),
+    b"Rar!\x1a\x07": ("rar", "Unpack it first, e.g. with `unrar x {name}`"),
+    b"LZIP": ("lzip", "Unpack it first, e.g. with `lzip -d {name}`"),
+    b"\x04\x22\x4d\x18": ("lz4", "Unpack it first, e.g. with `lz4 -d {name}`"),
+    b"\x5d\x00\x00": ("lzma", "Unpack it first, e.g. with `xz --format=lzma -d {name}`"),
+    b"ZIM\x04": ("ZIM (Kiwix)", "Unpack it, e.g. with `zimdump dump --dir=pages {name}`, and give the folder"),
+    b"ARROW1": ("Arrow (random access)", "Save it as Parquet"),
+    b"%PDF-": ("PDF", "Convert it to text, e.g. with `pdftotext {name}`"),
+    b"SQLite format 3": ("SQLite", "Export its texts as JSON lines"),
+}
+"""What begins a file that cannot be read, its name, and what to do."""
 _COLUMN = re.compile(r"[A-Za-z_][\w .-]{0,39}")
 _COLUMNS = {"text", "content", "body", "title", "id", "url", "label", "sentence", "document", "article", "abstract"}
 _HEAD = 4096
@@ -27,6 +42,7 @@ def examine(path: Path, format: str = "auto") -> File:
         with path.open("rb") as handle:
             magic = handle.read(16)
     except OSError as error:
+        refuse_missing(path)
         reason = error.strerror or str(error)
         raise SourceError(
             f"cannot read {path}: {reason}. Set corpus.source to the path of a file that you have permission to read."
@@ -38,8 +54,12 @@ def examine(path: Path, format: str = "auto") -> File:
     for known in tried:
         if not known.is_text and known.matches(magic) and named in (None, known):
             return File(path, known.kind)
+    if named is None or named.kind != "text":
+        refuse_stand_in(path, _beginning(path))
     file = _text_file(path, magic)
     head = _head(file).removeprefix(codecs.BOM_UTF8)
+    if named is None and file.compression == "plain" and pages.matches(head):
+        refuse_error_page(path, head)
     # Nothing in plain text or JSON lines identifies them with certainty, so a recipe that names them is trusted.
     detected = named.kind if named and not named.certain else _kind(path, head)
     if named and detected not in (named.kind, *named.also):
@@ -56,7 +76,8 @@ def examine(path: Path, format: str = "auto") -> File:
             f"{path} ends its lines with carriage returns alone, so that it would be one paragraph. Convert it first, "
             "e.g. with `tr '\\r' '\\n'`."
         )
-    return replace(file, format=detected)
+    encoding = charset(head) if detected == pages.FORMAT.kind and file.encoding == "utf-8" else file.encoding
+    return replace(file, format=detected, encoding=encoding)
 
 
 def _text_file(path: Path, magic: bytes) -> File:
@@ -71,19 +92,26 @@ def _text_file(path: Path, magic: bytes) -> File:
 
 
 def _compression(path: Path, magic: bytes) -> Compression:
-    for prefix, name in _FOREIGN.items():
+    for prefix, (name, remedy) in _FOREIGN.items():
         if magic.startswith(prefix):
-            raise SourceError(f"{path} is a {name} file; plain, bz2, gz, xz and zstd can be read. Unpack it first.")
+            raise SourceError(
+                f"{path} is a {name} file; plain, bz2, gz, xz and zstd can be read. {remedy.format(name=path.name)}."
+            )
     for compression, pattern in MAGIC.items():
         if re.match(pattern, magic):
             return compression
     # An error page from a server is saved under the requested file name.
     if path.suffix[1:] in MAGIC:
-        looks = "an HTML page" if _HTML.search(magic) else f"something that begins with {magic[:12]!r}"
+        looks = "an HTML page" if pages.matches(_beginning(path)) else f"something that begins with {magic[:12]!r}"
         raise SourceError(
             f"{path} is not a {path.suffix[1:]} file but {looks}: the download failed. Download it again."
         )
     return "plain"
+
+
+def _beginning(path: Path) -> bytes:
+    with naming(path), path.open("rb") as handle:
+        return handle.read(_HEAD)
 
 
 def _head(file: File) -> bytes:
@@ -106,8 +134,6 @@ def _kind(path: Path, head: bytes) -> str:
 
 def _refuse(path: Path, head: bytes) -> None:
     """Raise `SourceError` if the text is almost of a supported format, or of an unsupported one."""
-    if _HTML.match(head.lstrip()):
-        raise _html_page(path)
     name = root_element(head)
     if name.startswith("!"):
         raise SourceError(
@@ -127,16 +153,6 @@ def _refuse(path: Path, head: bytes) -> None:
             "Parquet, e.g. with pandas.read_csv(...).to_parquet(...); if it is in fact running text, set "
             'corpus.source.format = "text".'
         )
-
-
-def _html_page(path: Path) -> SourceError:
-    # Its name says that it is meant to be a page, such as a report, and not a server's answer in place of a dump.
-    if path.suffix.lower() in (".html", ".htm", ".xhtml"):
-        return SourceError(
-            f"{path} is an HTML page, and such pages are not supported. Look at it in a browser; to train on its "
-            "text, convert it to plain text or JSON lines."
-        )
-    return SourceError(f"{path} is an HTML page, not a dump: the download failed. Download it again.")
 
 
 def _columns(path: Path, head: bytes) -> list[str]:

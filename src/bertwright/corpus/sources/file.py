@@ -11,11 +11,10 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from bertwright.core.files import naming
 from bertwright.corpus.config import CorpusConfig, SourceConfig
-from bertwright.corpus.errors import bad_encoding
 from bertwright.corpus.sources.compression import Compression, Decoder
 from bertwright.corpus.sources.dump import Header
 from bertwright.corpus.wikitext.site import Site
@@ -33,7 +32,8 @@ class File:
     path: Path
     format: str
     compression: Compression = "plain"
-    encoding: Literal["utf-8", "utf-16"] = "utf-8"
+    encoding: str = "utf-8"
+    """Of its text, by Python's name: UTF-8, UTF-16 with a byte-order mark, or what an HTML page declares."""
 
     @property
     def size(self) -> int:
@@ -58,7 +58,7 @@ class Reader:
         blocks = self._blocks()
         if self._file.compression != "plain":
             blocks = self._decompressed(blocks)
-        return self._utf8(blocks) if self._file.encoding == "utf-16" else blocks
+        return blocks if self._file.encoding == "utf-8" else self._utf8(blocks)
 
     def _blocks(self) -> Iterator[bytes]:
         with naming(self._file.path), self._file.path.open("rb") as handle:
@@ -73,16 +73,23 @@ class Reader:
         self.cut = decoder.cut
 
     def _utf8(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        decoder, done = codecs.getincrementaldecoder("utf-16")(), 0
+        """What is no character becomes a byte that no UTF-8 text has, for its readers to count and replace."""
+        errors = "surrogatepass" if self._file.encoding == "utf-16" else "surrogateescape"
+        decoder = codecs.getincrementaldecoder(self._file.encoding)(errors)
         for block in blocks:
-            try:
-                yield decoder.decode(block).encode()
-            except UnicodeError as error:
-                offset = done + getattr(error, "start", 0)
-                raise bad_encoding(self._file.path, offset, "UTF-16") from error
-            done += len(block)
+            yield decoder.decode(block).encode("utf-8", _INVALID)
         # A truncated UTF-16 file ends with a single byte or half a surrogate pair.
         self.cut = self.cut or bool(decoder.getstate()[0])
+
+
+def _as_invalid(error: UnicodeError) -> tuple[bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return b"\xff" * (error.end - error.start), error.end
+
+
+_INVALID = "bertwright.invalid"
+codecs.register_error(_INVALID, _as_invalid)
 
 
 def sampled_hash(path: Path, count: int = 64) -> str:

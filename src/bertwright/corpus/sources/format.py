@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.config import SourceConfig
+from bertwright.corpus.sources.dump import Header
 from bertwright.corpus.sources.file import ExtractJob, File, Piece
 
 
@@ -36,6 +37,16 @@ class Article:
     paragraphs: list[Paragraph]
     wikitext: str = ""
     """The page as its authors wrote it, if it is one of a wiki."""
+    replaced: int = 0
+    """How many U+FFFD replace what was no character in its record, such as half of a surrogate pair."""
+
+
+class PassedOverError(Exception):
+    """A record of a wiki is no article; it is counted under the name of its kind and left out."""
+
+    def __init__(self, kind: Literal["redirects", "other_namespaces", "disambiguations"]) -> None:
+        super().__init__(kind)
+        self.kind = kind
 
 
 Key = Literal["lines", "text"]
@@ -63,6 +74,11 @@ class Documents(Protocol):
         What was read is added to `counts`. Afterwards `state` has the name of the last document (`last`), whether the
         file ends properly (`ended`), and how many bytes of a truncated document are left out (`lost_bytes`).
         """
+
+
+def no_header(file: File, config: SourceConfig) -> Header:
+    """Return an empty header: the default for formats that say nothing of a wiki."""
+    return Header()
 
 
 def no_folder(folder: Path) -> list[Path] | None:
@@ -96,6 +112,8 @@ class SourceFormat:
     is_wiki: bool = False
     """Whether its files are MediaWiki exports, with a header, pages and templates, to which `corpus.wikitext` and
     `corpus.keep_disambiguation` apply."""
+    header: Callable[[File, SourceConfig], Header] = no_header
+    """What a file says of the wiki that its texts are from."""
     bytes_per_text: float = 1.0
     """Approximate bytes of a file, decompressed, per byte of its text; below 1 where the format itself compresses."""
     columns: Callable[[Path], list[str]] | None = None

@@ -11,7 +11,7 @@ from typing import Any
 from bertwright.core.errors import RecipeError
 from bertwright.core.plugins import load_plugin
 from bertwright.corpus.config import SOURCES
-from bertwright.corpus.sources import tables, text_formats, wiki
+from bertwright.corpus.sources import pages, tables, text_formats, wiki
 from bertwright.corpus.sources.file import ExtractJob
 from bertwright.corpus.sources.format import Article, SourceFormat
 
@@ -20,6 +20,8 @@ FORMATS: tuple[SourceFormat, ...] = (
     tables.DATASETS,
     wiki.FORMAT,
     text_formats.WIKIEXTRACTOR,
+    text_formats.CIRRUS,
+    pages.FORMAT,
     text_formats.JSONL,
     text_formats.TEXT,
 )

@@ -17,7 +17,7 @@ from bertwright.corpus.characters import compose
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import MAX_DOCUMENT, bad_encoding, too_long
 from bertwright.corpus.sources.file import ExtractJob, File, Piece, Reader
-from bertwright.corpus.sources.format import Article, Paragraph, SourceFormat
+from bertwright.corpus.sources.format import Article, Paragraph, PassedOverError, SourceFormat
 from bertwright.corpus.sources.pieces import between, bounds, read, spool
 
 LINE = re.compile(rb"\n")
@@ -42,8 +42,11 @@ class RecordSplitter:
     U+FFFD that replace invalid UTF-8.
     """
 
-    def __init__(self, path: Path, start: int, boundary: re.Pattern[bytes], *, cut: bool) -> None:
+    def __init__(
+        self, path: Path, start: int, boundary: re.Pattern[bytes], *, cut: bool, encoding: str = "utf-8"
+    ) -> None:
         self.bytes, self.rest, self.replaced, self._first_bad = 0, b"", 0, 0
+        self._encoding = encoding.upper()
         self._path, self._start, self._boundary, self._cut = path, start, boundary, cut
 
     def records(self, blocks: Iterable[bytes]) -> Iterator[tuple[int, str]]:
@@ -76,7 +79,7 @@ class RecordSplitter:
         else:
             yield from self._record(bytes(buffer), len(buffer))
         if self.replaced > max(min(_FEW, _MOST_OF_FEW * self.bytes), _SHARE * self.bytes):
-            raise bad_encoding(self._path, self._first_bad)
+            raise bad_encoding(self._path, self._first_bad, self._encoding)
 
     def _record(self, data: bytes, before_end: int) -> Iterator[tuple[int, str]]:
         offset = self._start + self.bytes - before_end
@@ -101,13 +104,13 @@ def records(
     job: ExtractJob, boundary: re.Pattern[bytes], counts: Counter[str], state: dict[str, Any]
 ) -> Iterator[tuple[int, str]]:
     """Yield the records of a piece; afterwards `counts` and `state` describe what was read and how it ended."""
-    splitter = RecordSplitter(job.file.path, job.piece.start, boundary, cut=job.piece.cut)
+    splitter = RecordSplitter(job.file.path, job.piece.start, boundary, cut=job.piece.cut, encoding=job.file.encoding)
     for offset, text in splitter.records(read(job.file, job.piece)):
         yield offset, text
         state["last"] = f"the document at byte {offset:,}"
     counts["source_bytes"] = splitter.bytes
     if splitter.replaced:
-        counts["replaced_characters"] = splitter.replaced
+        counts["replaced_characters"] += splitter.replaced
     state["ended"], state["lost_bytes"] = not (job.piece.cut or splitter.rest), len(splitter.rest)
 
 
@@ -138,18 +141,37 @@ def text_format(
     def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
         truncated, before = -1, dict[str, Any]()  # the offset of a truncated record, and the state before it
         for offset, record in records(job, boundary(job.source), counts, state):
+            truncated = -1  # a record without an end that is not the last is only empty
             try:
                 article = parse(job, offset, record)
             except TruncatedRecordError:
                 truncated, before = offset, state.copy()
                 continue
+            except PassedOverError as passed:
+                count_passed(passed, counts)
+                continue
             if article:
+                count_article(job, article, counts)
                 yield article
         if truncated >= 0:
             del state["last"]  # which names the truncated record
             state.update(before, ended=False, lost_bytes=job.piece.start + counts["source_bytes"] - truncated)
 
     return SourceFormat(kind, matches, splits, documents, **fields)
+
+
+def count_article(job: ExtractJob, article: Article, counts: Counter[str]) -> None:
+    """Count a document that was read from a record."""
+    if job.header.database:  # of a wiki, whose other pages are counted as well
+        counts["pages"] += 1
+    if article.replaced:
+        counts["replaced_characters"] += article.replaced
+
+
+def count_passed(passed: PassedOverError, counts: Counter[str]) -> None:
+    """Count a page of a wiki that is no article."""
+    counts["pages"] += 1
+    counts[passed.kind] += 1
 
 
 def _ends_inside_a_character(data: bytearray) -> bool:

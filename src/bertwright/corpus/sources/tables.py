@@ -17,9 +17,11 @@ from bertwright.core.files import read_json
 from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, too_long
+from bertwright.corpus.sources.dump import Header
 from bertwright.corpus.sources.file import ExtractJob, File, Piece
-from bertwright.corpus.sources.format import Article, SourceFormat
-from bertwright.corpus.sources.records import document
+from bertwright.corpus.sources.format import Article, PassedOverError, SourceFormat
+from bertwright.corpus.sources.records import count_article, count_passed, document
+from bertwright.corpus.sources.schemas import Schema, header_of, schema_of
 
 FACTS = ("id", "title", "url", "revision", "revid")
 PIECE_BYTES = 8 * 2**20
@@ -60,12 +62,32 @@ def table_format(
     kind: str, magic: bytes, open_table: Callable[[Path], AbstractContextManager[Table]], **fields: Any
 ) -> SourceFormat:
     """A format of tables that begin with `magic`; `fields` are those of `SourceFormat`."""
+    files = _Files(open_table)
+    return SourceFormat(
+        kind,
+        lambda head: head.startswith(magic),
+        files.splits,
+        files.documents,
+        is_text=False,
+        keys=frozenset({"text"}),
+        columns=files.columns,
+        header=files.header,
+        **fields,
+    )
+
+
+@dataclass(frozen=True)
+class _Files:
+    """How the files of a format of tables are split and read."""
+
+    open_table: Callable[[Path], AbstractContextManager[Table]]
 
     @contextmanager
-    def opened(path: Path) -> Iterator[Table]:
+    def opened(self, path: Path) -> Iterator[Table]:
+        """Open a file. Raises `SourceError` where it is damaged."""
         pyarrow = arrow(path)
         try:
-            with open_table(path) as table:
+            with self.open_table(path) as table:
                 yield table
         except (pyarrow.ArrowException, OSError) as error:
             reason = " ".join(str(error).split())[:200]
@@ -73,31 +95,55 @@ def table_format(
                 f"{path} is damaged or truncated ({reason}). Download it again, or write it again."
             ) from error
 
-    def matches(head: bytes) -> bool:
-        return head.startswith(magic)
-
     def splits(
-        file: File, config: SourceConfig, number: int, first: int, folder: Path, share: WorkSplit
+        self, file: File, config: SourceConfig, number: int, first: int, folder: Path, share: WorkSplit
     ) -> Iterator[Piece]:
-        with opened(file.path) as table:
+        """As `SourceFormat.splits`."""
+        with self.opened(file.path) as table:
             sizes, bounds = table.slices()
         runs, total = list(_combine(sizes)), sum(sizes) or 1
         for i, (start, stop, size) in enumerate(runs):
             progress, last = file.size * size // total, i == len(runs) - 1
             yield Piece(number, first + i, bounds[start], bounds[stop], progress, last=last)
 
-    def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
-        with opened(job.file.path) as table:
-            first, batches = table.batches(job.piece.start, job.piece.stop, _wanted(job, table.schema))
-            yield from _rows(job, batches, first, counts, state)
+    def documents(self, job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
+        """As `SourceFormat.documents`."""
+        with self.opened(job.file.path) as table:
+            schema, wanted = schema_of(table.schema.names, job.source), _wanted(job, table.schema)
+            first, batches = table.batches(job.piece.start, job.piece.stop, wanted)
+            for row, number in _rows(job, batches, first, wanted):
+                size = _bytes_of_strings(row) if schema else len((row[job.source.text] or "").encode(errors="replace"))
+                if size > MAX_DOCUMENT:
+                    raise too_long(job.file.path, number)
+                counts["source_bytes"] += size
+                try:
+                    article = _article(job, schema, row, number)
+                    count_article(job, article, counts)
+                    yield article
+                except PassedOverError as passed:
+                    count_passed(passed, counts)
+                state["last"] = f"the document in row {number:,}"
+        state["ended"], state["lost_bytes"] = True, 0
 
-    def columns(file: Path) -> list[str]:
-        with opened(file) as table:
+    def header(self, file: File, config: SourceConfig) -> Header:
+        """What the first row says of its wiki."""
+        with self.opened(file.path) as table:
+            schema, (_, bounds) = schema_of(table.schema.names, config), table.slices()
+            if schema is None or len(bounds) < 2:
+                return Header()
+            wanted = [name for name in schema.columns if name in table.schema.names]
+        # Opened again: a stream of batches has been read to its end.
+        with self.opened(file.path) as table:
+            for batch in table.batches(bounds[0], bounds[1], wanted)[1]:
+                for row in batch.slice(0, 1).select(wanted).to_pylist():
+                    # Recognised by all columns, of which not all were read.
+                    return header_of(dict.fromkeys(table.schema.names) | row, config)
+        return Header()
+
+    def columns(self, file: Path) -> list[str]:
+        """The names of the columns of a file."""
+        with self.opened(file) as table:
             return list(table.schema.names)
-
-    return SourceFormat(
-        kind, matches, splits, documents, is_text=False, keys=frozenset({"text"}), columns=columns, **fields
-    )
 
 
 def _combine(sizes: Iterable[int]) -> Iterator[tuple[int, int, int]]:
@@ -116,6 +162,8 @@ def _combine(sizes: Iterable[int]) -> Iterator[tuple[int, int, int]]:
 def _wanted(job: ExtractJob, schema: Any) -> list[str]:
     """The columns to read. Raises `SourceError` where the text column is missing or does not hold strings."""
     types, name = arrow(job.file.path).types, job.source.text
+    if known := schema_of(schema.names, job.source):
+        return [column for column in known.columns if column in schema.names]
     if name not in schema.names:
         raise SourceError(
             f"{job.file.path} has no column {name!r}; its columns are {', '.join(map(repr, schema.names))}. "
@@ -132,21 +180,40 @@ def _wanted(job: ExtractJob, schema: Any) -> list[str]:
 
 
 def _rows(
-    job: ExtractJob, tables: Iterable[Any], first: int, counts: Counter[str], state: dict[str, Any]
-) -> Iterator[Article]:
-    """Yield one document per row of the record batches; the first batch begins with row `first` of the file."""
+    job: ExtractJob, batches: Iterable[Any], first: int, wanted: list[str]
+) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield the wanted columns of each row with its number; the first batch begins with row `first` of the file."""
     number = first
-    for table in tables:
-        columns = {name: _values(job, table, name, number) for name in _wanted(job, table.schema)}
-        for i, text in enumerate(columns[job.source.text]):
-            size = len((text or "").encode(errors="replace"))
-            if size > MAX_DOCUMENT:
-                raise too_long(job.file.path, number)
-            counts["source_bytes"] += size
-            yield document(job, text or "", {name: column[i] for name, column in columns.items()}, number)
-            state["last"] = f"the document in row {number:,}"
+    for batch in batches:
+        columns = [_values(job, batch, name, number) for name in wanted]
+        for values in zip(*columns, strict=True):
+            yield dict(zip(wanted, values, strict=True)), number
             number += 1
-    state["ended"], state["lost_bytes"] = True, 0
+
+
+def _article(job: ExtractJob, schema: Schema | None, row: dict[str, Any], number: int) -> Article:
+    """The document of a row."""
+    if schema is None:
+        return document(job, row[job.source.text] or "", row, number)
+    try:
+        return schema.read(job, row, number)
+    except ValueError as error:
+        raise SourceError(
+            f"{job.file.path}: row {number:,} is no record of {schema.name} ({error}). Name the column that holds the "
+            "text in corpus.source.text."
+        ) from error
+
+
+def _bytes_of_strings(row: dict[str, Any]) -> int:
+    """The bytes of all strings in a row, at any depth."""
+    size, waiting = 0, list(row.values())
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            size += len(value.encode(errors="replace"))
+        elif isinstance(value, dict | list):
+            waiting += value.values() if isinstance(value, dict) else value
+    return size
 
 
 def _values(job: ExtractJob, table: Any, name: str, first: int) -> list[Any]:

@@ -138,5 +138,7 @@ def _readable(data: bytes, counts: Counter[str]) -> Page:
         return page
 
 
-FORMAT = SourceFormat("dump", matches, splits, documents, is_wiki=True, bytes_per_text=3)
+FORMAT = SourceFormat(
+    "dump", matches, splits, documents, is_wiki=True, header=lambda file, _: read_header(file), bytes_per_text=3
+)
 """`bytes_per_text`: the XML of three dumps has 2.8 to 3.2 bytes per byte of text."""

@@ -7,7 +7,6 @@ from typing import Any
 from bertwright.core.log import SILENT
 from bertwright.core.work_split import SINGLE
 from bertwright.corpus.config import CorpusConfig
-from bertwright.corpus.sources.dump import Header
 from bertwright.corpus.sources.file import ExtractJob
 from bertwright.corpus.sources.format import Article
 from bertwright.corpus.sources.known import documents, format_of
@@ -30,7 +29,8 @@ class Read:
                 self.names.append(piece.name)
                 self.states.append({})
                 counts: Counter[str] = Counter()
-                job = ExtractJob(piece, file, Header(), config, config.source[0], folder)
+                header = format_of(file.format).header(file, config.source[0])
+                job = ExtractJob(piece, file, header, config, config.source[0], folder)
                 self.articles += documents(job, counts, self.states[-1])
                 self.counts += counts
 

@@ -67,14 +67,10 @@ def test_content_decides_not_the_name(tmp_path: Path, name: str, data: bytes, ex
         (
             "page.xml",
             b"\n<html lang='en'><body>404</body></html>",
-            r"/page\.xml is an HTML page, not a dump: the download failed\. Download it again\.$",
+            r"/page\.xml is an HTML page, not a dump: the download failed\. Download it again, or, if its text is "
+            r'wanted, rename it to end in \.html or set corpus\.source\.format = "html"\.$',
         ),
-        (
-            "report.html",
-            b"<!doctype html>\n<html lang='en'><body>A run</body></html>",
-            r"/report\.html is an HTML page, and such pages are not supported\. Look at it in a browser; to train "
-            r"on its text, convert it to plain text or JSON lines\.$",
-        ),
+        ("Dump", b"<!doctype html><title>404 Not Found</title>", "an HTML page, not a dump: the download failed"),
         ("random.bz2", random.Random(1).randbytes(5000), "is not a bz2 file"),
         ("random.xml", random.Random(2).randbytes(5000), "not a MediaWiki export"),
         ("random", b"ab\0" + random.Random(3).randbytes(5000), "byte 2 is zero"),

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import zstandard
 from tests.rows import each_row
+from tests.unit.corpus.sources.reading import Read
 
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.compression import Compression
@@ -105,9 +106,10 @@ def test_empty_streams_among_others_are_passed_over(tmp_path: Path) -> None:
 def test_utf16_is_read_in_any_byte_order_with_fault_positions(tmp_path: Path) -> None:
     for data in ("\ufeffhíd".encode("utf-16-be"), "híd".encode("utf-16")):
         assert b"".join(Reader(examine(put(tmp_path, "a.txt", data)))).decode() == "híd"
-    lone = "ab".encode("utf-16") + b"\x00\xdc\x00\xdc"
-    with pytest.raises(SourceError, match="not valid UTF-16 at byte 6"):
-        b"".join(Reader(examine(put(tmp_path, "a.txt", lone))))
+    lone = examine(put(tmp_path, "a.txt", "ab".encode("utf-16") + b"\x00\xdc\x00\xdc"))
+    assert b"".join(Reader(lone)) == b"ab\xff\xff"
+    with pytest.raises(SourceError, match="not valid UTF-16 at byte 2"):
+        Read(lone.path, tmp_path)
 
 
 def test_the_sampled_hash_is_of_content_and_size(tmp_path: Path) -> None:

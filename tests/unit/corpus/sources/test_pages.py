@@ -1,0 +1,63 @@
+"""Files and folders of HTML pages."""
+
+import bz2
+from pathlib import Path
+
+import pytest
+from tests.rows import each_row
+from tests.unit.corpus.sources.reading import Read
+
+from bertwright.corpus.errors import SourceError
+from bertwright.corpus.sources.detect import examine
+
+PAGE = "<!DOCTYPE html>\n<html><head>{head}</head><body><p>Élő szöveg, {number}.</p></body></html>\n"
+
+
+def put(folder: Path, name: str, text: str, encoding: str = "utf-8") -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode(encoding))
+    return path
+
+
+def test_a_folder_of_pages_has_one_document_a_file(tmp_path: Path) -> None:
+    put(tmp_path, "pages/A/Híd", PAGE.format(head="<title>Híd</title>", number=1))
+    put(tmp_path, "pages/A/St._István", PAGE.format(head="", number=2))
+    put(tmp_path, "pages/b.html", "<html><meta http-equiv=refresh content='0; url=A/Híd'></html>")
+    found = Read(tmp_path / "pages", tmp_path)
+    assert found.texts == [["Élő szöveg, 1."], ["Élő szöveg, 2."]]
+    assert found.facts("title") == ["Híd", "St. István"] and found.counts["redirects"] == 1
+
+
+def test_pages_may_follow_each_other_in_a_file(tmp_path: Path) -> None:
+    pages = "".join(PAGE.format(head="", number=number) for number in range(3))
+    for text in (pages, pages.replace("\n", ""), pages.replace("<!DOCTYPE", "<!doctype")):
+        assert [texts[0] for texts in Read(put(tmp_path, "a", text), tmp_path).texts] == [
+            f"Élő szöveg, {number}." for number in range(3)
+        ]
+
+
+@each_row(
+    ("declared", "encoding"),
+    [
+        ("<meta charset=iso-8859-2>", "iso-8859-2"),
+        ("<meta http-equiv='Content-Type' content='text/html; charset=windows-1250'>", "cp1250"),
+        ("<meta charset='utf-8'>", "utf-8"),
+        ("<meta charset='no-such-code'>", "utf-8"),
+        ("<meta charset=base64>", "utf-8"),
+        ("<meta charset=latin1>", "cp1252"),
+        ("", "utf-16"),
+    ],
+)
+def test_the_encoding_is_the_one_that_a_page_declares(tmp_path: Path, declared: str, encoding: str) -> None:
+    path = put(tmp_path, "a.html", PAGE.format(head=declared, number=1).replace("ő", "ö"), encoding)
+    assert Read(path, tmp_path).texts == [["Élö szöveg, 1."]]
+
+
+def test_a_page_with_the_name_of_a_dump_is_a_failed_download_unless_it_is_wanted(tmp_path: Path) -> None:
+    path = put(tmp_path, "a.xml", PAGE.format(head="", number=1))
+    with pytest.raises(SourceError, match='format = "html"'):
+        examine(path)
+    assert Read(path, tmp_path, format="html").texts == [["Élő szöveg, 1."]]
+    (tmp_path / "a.html.bz2").write_bytes(bz2.compress(path.read_bytes()))
+    assert Read(tmp_path / "a.html.bz2", tmp_path).texts == [["Élő szöveg, 1."]]
