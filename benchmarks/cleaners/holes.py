@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from .leftovers import WORD
 from .silent import is_silent
 
-_IGNORED = re.compile(r"[\s,.;:!?()\[\]{}'\"«»„“”‘’*#=|_/\\\u200b-\u200f\u2060\xad।։՝՛՞]+")
+IGNORED = re.compile(r"[\s,.;:!?()\[\]{}'\"«»„“”‘’*#=|_/\\\u200b-\u200f\u2060\xad।։՝՛՞]+")
 _REACH, _SHORTEST, _TOGETHER, _FARTHEST, _WORDS = 20, 3, 8, 300, 5
 
 Piece = str | list[str] | None
@@ -41,11 +41,11 @@ class Call:
 
 def squeeze(text: str) -> str:
     """The text without what cleaners space and punctuate differently."""
-    return _IGNORED.sub("", text)
+    return IGNORED.sub("", text)
 
 
 def calls(line: Sequence[Piece]) -> Iterator[Call]:
-    """The calls to be judged in a line: text, `[template name, argument]` and None where text is interrupted."""
+    """The calls to be judged in a line: text, `[template name, argument, call]` and None where text is interrupted."""
     pieces = list(_joined(line))
     while pieces and (not pieces[0] or not isinstance(pieces[0], str)):
         del pieces[0]
@@ -65,7 +65,7 @@ def _joined(line: Sequence[Piece]) -> Iterator[Piece]:
     last: Piece = ""
     for piece in line:
         if isinstance(piece, list):
-            if is_silent(*piece):
+            if is_silent(*piece[:2]):
                 continue
             piece = piece[:1]
         if isinstance(last, str) and isinstance(piece, str):

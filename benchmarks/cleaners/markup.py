@@ -11,8 +11,8 @@ A program for a Python that has mwparserfromhell: the first line of standard inp
     literal     what looks like markup or a namespace and is text for the reader: `<nowiki>` and the labels of links
     headings    the page's headings
     lines       the lines of the body in which a template is called beside text; a line is a list whose items are
-                text (a string), a template call ([name, first unnamed argument]) and what breaks the text (null),
-                in order
+                text (a string), a template call ([name, first unnamed argument, entire call]) and what breaks the
+                text (null), in order
 """
 
 import json
@@ -138,7 +138,7 @@ def _pieces(code: Wikicode, hidden: Hidden) -> Iterator[Piece]:
         elif isinstance(node, HTMLEntity):
             yield node.normalize() or ""
         elif isinstance(node, Template):
-            yield [str(node.name).strip(), _first(node)]
+            yield [str(node.name).strip(), _first(node), str(node)]
         elif isinstance(node, Tag):
             yield from _pieces_of_tag(node, hidden)
         elif isinstance(node, Argument):

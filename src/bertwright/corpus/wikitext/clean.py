@@ -10,7 +10,9 @@ import re
 
 from bertwright.corpus.config import WikitextConfig
 from bertwright.corpus.sources.format import Paragraph
+from bertwright.corpus.split import splitter
 from bertwright.corpus.wikitext.definitions import Definitions, Expander
+from bertwright.corpus.wikitext.marked_words import LOST
 from bertwright.corpus.wikitext.polish import polish
 from bertwright.corpus.wikitext.regions import cut_regions
 from bertwright.corpus.wikitext.scan import Page, resolve
@@ -64,7 +66,7 @@ def paragraphs(
     result = []
     heading = None
     for line, opens in zip(lines, is_heading, strict=True):
-        line = line.strip()
+        line = (_without_lost(line, site.language, opens) if LOST in line else line).strip()
         if opens:
             heading = line
         # Dropped markup often leaves only the punctuation of a line.
@@ -72,6 +74,16 @@ def paragraphs(
             result.append(Paragraph(line, heading))
             heading = None
     return result
+
+
+def _without_lost(line: str, language: str, opens: bool) -> str:
+    """The line without the brackets or the sentences in which a number is missing that only a template knows."""
+    line = line.replace(LOST, "") if opens else _LOST_IN_BRACKETS.sub("", line)
+    if LOST not in line:
+        return line
+    # For the splitter there is a number.
+    sentences = splitter(language)(line.replace(LOST, f"{LOST}0{LOST}"))
+    return " ".join(sentence for sentence in sentences if LOST not in sentence)
 
 
 def is_disambiguation(wikitext: str, site: Site, table: Table | None = None) -> bool:
@@ -203,6 +215,8 @@ def _rank(before: str) -> int:
         return 2
     return 0 if before[-2:-1] == " " else 1
 
+
+_LOST_IN_BRACKETS = re.compile(rf" ?(?:\([^()]*?{LOST}[^()]*+\)|（[^（）]*?{LOST}[^（）]*+）)")
 
 _BREAKING = "br p div li ul ol dl dd dt blockquote center hr poem table tr h1 h2 h3 h4 h5 h6"
 _INLINE = """

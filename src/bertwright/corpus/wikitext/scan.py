@@ -10,9 +10,11 @@ from dataclasses import dataclass
 
 from bertwright.corpus.wikitext.definitions import Expander
 from bertwright.corpus.wikitext.links import is_hidden, link_text, variant_text
+from bertwright.corpus.wikitext.marked_words import keep_words
 from bertwright.corpus.wikitext.site import Site
 from bertwright.corpus.wikitext.templates import Templates
-from bertwright.corpus.wikitext.unknown_calls import LONGEST, keep_words, mark_call, may_print
+from bertwright.corpus.wikitext.unknown_calls import mark_call, may_print
+from bertwright.corpus.wikitext.wrapped_prose import LONGEST, PARAGRAPH
 
 # Most links show their target or their label, whatever they link to.
 _PLAIN_LINK = re.compile(r"\[\[(?![\s#/])([^\[\]{}|:%\n]++)(?<!\s)\]\]")
@@ -65,6 +67,8 @@ class _Scan:
         self.pieces: list[str] = []
         self.open: list[tuple[str, int]] = []
         self.tokens = _TOKEN_OR_VARIANT if page.site.has_variants else _TOKEN
+        self.blank = 0
+        """How many of the first pieces are known to be blank."""
         self.count = {"{{": 0, "[[": 0, "{|": 0, "-{": 0}
 
     def run(self, text: str) -> str:
@@ -87,7 +91,11 @@ class _Scan:
             elif first == "[":
                 append(link_text(token[2:-2], self.page.site))
             elif first == "{":
-                append(self.call_text(token[2:-2], text[start - 1] == "\n" == text[position : position + 1]))
+                alone = text[start - 1] == "\n" == text[position : position + 1]
+                shown = self.call_text(token[2:-2], alone, len(self.pieces))
+                # Two numbers must not become one: 2009{{endash}}2014.
+                apart = not shown and text[start - 1].isdigit() and text[position : position + 1].isdigit()
+                append(" " if apart else shown)
             else:
                 append("\n\n")
                 if token[-1] == "|" or token[:2].lower() == "<t":
@@ -130,7 +138,14 @@ class _Scan:
     def pop(self) -> tuple[str, int]:
         opened = self.open.pop()
         self.count[opened[0]] -= 1
+        self.blank = min(self.blank, opened[1])
         return opened
+
+    def opens_page(self, start: int) -> bool:
+        """Whether there is no text before the piece `start`."""
+        while self.blank < start and not self.pieces[self.blank].strip():
+            self.blank += 1
+        return self.blank >= start
 
     def closed_text(self, kind: str, start: int, at_line_end: bool) -> str:
         if kind == "{|" or len(self.open) >= _DEEPEST:
@@ -144,10 +159,12 @@ class _Scan:
         if not explained and sum(map(len, self.pieces[start:])) > LONGEST:
             return ""  # too long for `may_print`, so the pieces need not be joined
         alone = at_line_end and not self.open and (not start or self.pieces[start - 1].endswith("\n"))
-        return self.call_text("".join(self.pieces[start:]), alone)
+        return self.call_text("".join(self.pieces[start:]), alone, start)
 
-    def call_text(self, call: str, alone: bool) -> str:
-        """The text of a call, given the text between its braces; `alone`: nothing else is on its line."""
+    def call_text(self, call: str, alone: bool, start: int) -> str:
+        """The text of a call, given the text between its braces; `alone`: nothing else is on its line; `start`: how
+        many pieces are before it.
+        """
         name, bar, values = call.partition("|")
         expander = self.page.expander
         known = self.page.templates.know(name)
@@ -156,18 +173,22 @@ class _Scan:
             known = self.page.templates.know(name)
         within = expander is not None and expander.depth > 0  # inside the body of another template
         defined = expander is not None and (within or expander.defines(name))
-        # A call alone on its line is a box or a banner, never words of a sentence.
-        if not known and ((alone and not within) or not (defined or may_print(call))):
+        if not known and not defined and not may_print(call):
+            return ""
+        # A call alone on its line is a box or a banner, never words of a sentence, but it may hold paragraphs. One at
+        # the top of the page tells readers of the page, or of others.
+        alone = alone and not within
+        if alone and not known and (defined or "|" not in call or len(call) < PARAGRAPH or self.opens_page(start)):
             return ""
         if "[[" in values:  # there are no braces inside, so one more scan is enough
             values = self.scan(values)
         if known:
             text = self.page.templates.text(name + bar + values, self.page.title)
-            if text is not None or not defined:
-                return text or ""
+            if text is not None:
+                return text
         if defined and expander and (text := expander.text(name + bar + values, self.scan)) is not None:
             return text
-        return mark_call(name, values.split("|")) if may_print(call) and not known else ""
+        return mark_call(name, values.split("|") if bar else (), alone=alone) if may_print(call) else ""
 
     def scan(self, text: str) -> str:
         return _Scan(self.page).run(text)

@@ -19,13 +19,16 @@ from bertwright.core.files import read_text
 from bertwright.core.toml import MAX_BYTES
 from bertwright.corpus.characters import compose
 from bertwright.corpus.wikitext.locales import Locale, locale_of
+from bertwright.corpus.wikitext.marked_words import LOST
 from bertwright.corpus.wikitext.patterns import Pattern
 
 _FOLDER = Path(__file__).with_suffix("")
 _ANY = "any"
 # Wikis that use another's templates.
 _LIKE = {"simple": "en", "arz": "ar", "zh-yue": "zh"}
-_DISAMBIGUATION, _SILENT, _VERBATIM = "disambiguation", "silent", "verbatim"
+_DISAMBIGUATION = "disambiguation"
+_ALIKE = {"silent": "", "verbatim": "{0}", "computed": LOST}
+"""The pattern of all templates that a key of a table lists."""
 _NAMED = re.compile(r"\s*([^=\[\]<>{}\n]{1,40}?)\s*=")
 _ONE_I = str.maketrans("İı", "ii")
 
@@ -109,8 +112,8 @@ def templates_of(language: str, extra: Table | None = None) -> Templates:
             if names == _DISAMBIGUATION:
                 disambiguation.update(map(template_key, ways))
                 continue
-            if names in (_SILENT, _VERBATIM):
-                keys, ways = ways, ["" if names == _SILENT else "{0}"]
+            if names in _ALIKE:
+                keys, ways = ways, [_ALIKE[names]]
             else:
                 keys = names.split("|")
             own |= dict.fromkeys(map(template_key, keys), _parse(path, names, ways, locale))

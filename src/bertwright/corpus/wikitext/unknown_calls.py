@@ -1,133 +1,52 @@
 """Calls of templates that neither the tables nor the dump define: which of their arguments are words of the sentence.
 
-Only the form and the place of the call are known. Calls of five forms print their arguments on nearly every wiki, and
+Only the form and the place of the call are known. Calls of some forms print their arguments on nearly every wiki, and
 only these are kept: a text with its language code, a link's text with its title in another language, a number with its
-unit, a single short argument, and two arguments of which the second is a remark. Footnotes, maintenance notices and
-flags have the same forms, but other places. So the words that a call may print are put between markers, and keep_words
-once their line is complete: a word of the sentence is separated from the word before it; a note is attached to the
-text that it is about. Scripts without spaces do not show the difference, so there the text on both sides decides.
+unit (`quantities`), prose (`wrapped_prose`), a single short argument, and two arguments of which the second is a
+remark. Footnotes, maintenance notices and flags have the same forms, but other places, so the words that a call may
+print are marked, and `marked_words` decides once their line is complete.
 """
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
-_REACH = 24
-"""Characters of the line before and after a call that are examined."""
-_LIST = "*#:;|!{="
-_ITEM = 20
-"""Fewest word characters, outside calls, of a list item that is prose."""
-_WORD = re.compile(r"\w")
-# Private-use characters, as in `regions`.
-_SURE, _PERHAPS, _END = "\U0010fff0", "\U0010fff1", "\U0010fff2"
-_MARKED = re.compile(f"([{_SURE}{_PERHAPS}])([^{_SURE}{_PERHAPS}{_END}]*+){_END}")
-_MARKS = re.compile(f"[{_SURE}{_PERHAPS}{_END}]")
-
-_APART = re.compile(
-    r"""(?:[\s(\[{/–—-]
-      | (?:^|[\s(\[])["'“”„«»‘’‹›]+
-      | [（［｛〔【〈《「『、，]                    # full-width brackets and commas have their space within
-      | (?:^|[\s("“«„])[^\W\d_]{1,6}['’]         # an article or preposition that has lost its vowel: l', dell', d’
-      | (?:^|[\s(])(?:ו?[בהכלמש]|[وبلكف])         # Hebrew and Arabic ones, which are joined to their word
-    )$""",
-    re.VERBOSE,
+from bertwright.corpus.wikitext.marked_words import (
+    AFTER_NUMBER,
+    NUMBER,
+    PERHAPS,
+    PROSE,
+    SOME_NUMBER,
+    SURE,
+    keep_words,
+    mark,
+    without_marks,
 )
-_SENTENCE_ENDED = re.compile(r"[.!?;。！？।؟…]['\"”»’)\]]*\s*$")
-_GOES_ON = re.compile(r"[\w「『（]")
+from bertwright.corpus.wikitext.quantities import (
+    count,
+    follows_number,
+    is_abbreviation,
+    is_century,
+    is_numeric,
+    is_small_roman,
+    is_unit,
+    measure,
+)
+from bertwright.corpus.wikitext.wrapped_prose import LONGEST, paragraphs_of, prose_argument
 
+_LONGEST, _LONGEST_NAME = 200, 32
+"""The longest call that is not prose, and the longest name that is a word, in characters."""
 
-def _mark_words(words: str, *, sure: bool) -> str:
-    """Put the words that a call may print between markers for `keep_words`; `sure`: keep them anywhere in prose."""
-    return f"{_SURE if sure else _PERHAPS}{words}{_END}"
-
-
-def _without_marks(text: str) -> str:
-    """`text` without the marker characters, which a page itself may contain."""
-    return _MARKS.sub("", text)
-
-
-def keep_words(text: str) -> str:
-    """`text` with the marked words kept that are part of a sentence, and the others removed."""
-    if _END not in text:
-        return text
-    return "\n".join(_line(line) if _END in line else line for line in text.split("\n"))
-
-
-def _line(line: str) -> str:
-    listed = line.lstrip()[:1] in _LIST
-    besides = len(_WORD.findall(_MARKED.sub("", line)))
-    kept: list[str] = []
-    position = 0
-    for call in _MARKED.finditer(line):
-        kept.append(line[position : call.start()])
-        position = call.end()
-        if besides >= _ITEM if listed else besides:
-            mark, words = call.groups()
-            # Examine only the end of the text before: entire lines would make the cost quadratic in their calls.
-            before, after = "".join(kept[-2:])[-_REACH:], _without_marks(line[position : position + _REACH])
-            if mark == _SURE or (not listed and _in_sentence(before, words, after)):
-                kept.append(words)
-    kept.append(line[position:])
-    return _without_marks("".join(kept))
-
-
-def _in_sentence(before: str, words: str, after: str) -> bool:
-    """Whether `words` belong to the sentence around them and are not a footnote of it."""
-    plain = before.replace("'''", "").replace("''", "")
-    if not plain.strip() or _SENTENCE_ENDED.search(plain):
-        return False
-    if _APART.search(plain):
-        return True
-    goes_on = _GOES_ON.match(after.replace("''", "").lstrip("'")) is not None
-    # Particles are written in hiragana: the text after one is usually what it leads to, seldom a note.
-    joined = _is_hiragana(plain[-1]) or (_is_ideograph(plain[-1]) and _is_one_character(words))
-    return goes_on and joined
-
-
-# Comparisons, because compiling a class of a regular expression with the ideographs takes three milliseconds.
-def _is_hiragana(character: str) -> bool:
-    return "ぁ" <= character <= "ゖ"
-
-
-def _is_ideograph(character: str) -> bool:
-    """Whether a character is an ideograph of the Basic Multilingual Plane or katakana."""
-    return (
-        "\u3400" <= character <= "\u9fff"
-        or "\uf900" <= character <= "\ufaff"
-        or "ァ" <= character <= "ヺ"
-        or character in "々〆ー"
-    )
-
-
-def _is_one_character(words: str) -> bool:
-    """Whether `words` are one character of Japanese or Chinese, which may have a variation selector.
-
-    A single character, which a font may lack or which is highlighted, is part of a name or word.
-    """
-    if not 1 <= len(words) <= 2:
-        return False
-    first, selector = words[0], words[1:]
-    selected = not selector or "\ufe00" <= selector <= "\ufe0f" or "\U000e0100" <= selector <= "\U000e01ef"
-    return selected and (_is_hiragana(first) or _is_ideograph(first) or "\U00020000" <= first <= "\U0003ffff")
-
-
-LONGEST = 200
-"""The longest call that is considered, in characters."""
-
+_COMPUTED = ("#expr:", "#time:", "#timel:", "formatnum:")
+"""The beginnings of calls of functions of MediaWiki that print numbers and dates."""
 # Calls with many named arguments are citations and boxes.
 _MOST_NAMED = 3
 _LANGUAGE = re.compile(
     r"\s*(?:lang|language|langue|lingua|idioma|sprache|язык|мова)\s*=\s*[a-z]{2,3}(?:-[a-zA-Z]+)*\s*"
 )
-_NAMED = re.compile(r"\s*[^=\[\]<>{}\n]{1,40}=")
-_NUMBER = re.compile(r"[-+−–±~≈]?\s*+\d[\d.,'’ \xa0\u202f⁄/]*+")
-_BETWEEN = re.compile(r"to|and|or|by|[-–−x×±+]|to\(-\)|и|и́|a|e|y|et|und")
-_UNIT = re.compile(
-    "(?:[kcdmnµμ]?m|in|ft|yd|n?mi|ha|acres?|sq ?(?:mi|ft))[23²³]?|[dm]?[lL]|[km]?g|t|lbs?|oz|st|°?[CF]|K|s|min|h"
-    "|km/h|m/s|mph|kn|kt|[kMG]?Wh?|hp|PS|k?[VNJ]|eV|[kMG]?Hz|[kh]?Pa|bar|[ксм]?м[23²³]?|га|к?г|т|л|км/ч"
-)
-# A prefix and a unit as two arguments; "m" is not a prefix here because it would mean metres.
-_MULTIPLE, _MULTIPLIED = re.compile("[kMGTµμn]"), re.compile("Hz|Pa|Wh?|eV|[VANJBb]|bit|Bq|Ω|t")
-_AMOUNT, _MONEY = re.compile(r"\d[\d., ]*+\w*"), re.compile(r"[A-Z]{3}")
+_NAMED = re.compile(r"\s*(?![1-9]\s*=)[^=\[\]<>{}\n]{1,40}=")
+_POSITION = re.compile(r"\s*[1-9]\s*=")
+_WORD = re.compile(r"\w")
 _NO_TEXT = re.compile(
     r"(?:(?:https?:)?//\S*|[\w.-]+\.(?:com|org|net|info|[a-z]{2})(?:/\S*)?|[^/\n]+\.[A-Za-z0-9]{3,4}"
     r"|#[0-9A-Fa-f]{3,8})"
@@ -167,29 +86,65 @@ _VARIANT = re.compile(r"[A-Za-z0-9]{2,8}(?:-[A-Za-z0-9]{2,8})*+")
 
 def may_print(call: str) -> bool:
     """Whether a call, given the text between its braces, may print words; citations and boxes do not."""
-    return len(call) <= LONGEST and "|" in call and "\n" not in call and call.count("=") <= _MOST_NAMED
+    if "|" not in call:
+        return len(call) <= _LONGEST_NAME or call.startswith(_COMPUTED)
+    return len(call) <= LONGEST and call.count("=") <= _MOST_NAMED
 
 
-def mark_call(name: str, values: Sequence[str]) -> str:
-    """The words that a call may print, between markers for `keep_words`; "" if it prints none."""
+def mark_call(name: str, values: Sequence[str], *, alone: bool = False) -> str:
+    """The words that a call may print, between markers for `keep_words`; "" if it prints none.
+
+    `alone`: nothing else is on its lines; then only prose is printed, as paragraphs.
+    """
     key = " ".join(name.split())
-    if not key or key[0] in "#{" or ":" in key or not values:
+    if key.startswith(_COMPUTED):
+        return mark(NUMBER)
+    if not key or key[0] in "#{" or ":" in key:
+        return ""
+    if not values:
+        return "" if alone else _named(key)
+    unnamed = [_POSITION.sub("", value) for value in values if not _NAMED.match(value)]
+    if len(values) - len(unnamed) > _MOST_NAMED:
+        return ""
+    if alone:
+        return paragraphs_of([keep_words(value).strip() for value in unnamed])
+    size = sum(map(len, values))
+    if any("\n" in value for value in values):
         return ""
     # Remove markers that the page itself contains; they would never be closed.
-    given = [_without_marks(value).strip() for value in values if not _NAMED.match(value)]
-    if len(values) - len(given) > _MOST_NAMED:
-        return ""
+    given = [without_marks(value).strip() for value in unnamed]
     while given and not given[-1]:
         given.pop()
+    if size <= _LONGEST and (short := _short(key, given, values)):
+        return short
+    if prose_argument(given):
+        return mark(PROSE, without_marks(keep_words(unnamed[0])).strip())
+    if size > _LONGEST or not any(map(_HAS_DIGIT.search, given)):
+        return ""
+    return mark(NUMBER if is_numeric(given) and "/" not in key else SOME_NUMBER)
+
+
+def _short(key: str, given: Sequence[str], values: Sequence[str]) -> str:
+    """The marked words of a call that has no prose."""
     tagged = any(map(_LANGUAGE.fullmatch, values)) or is_language(key.lower().rpartition("-")[2])
-    sure = _measure(key, given) or _link(given, values) or _with_language(given, tagged=tagged)
+    sure = measure(key, given) or _link(given, values) or _with_language(given, tagged=tagged)
     if sure:
-        return _mark_words(sure, sure=True)
+        return mark(SURE, sure)
+    if given and is_unit(given[0]):
+        return mark(AFTER_NUMBER, given[0])
     named = (value for value in values if _NAMED.match(value) and not _SINCE.fullmatch(value))
     pages = any(map(_HAS_DIGIT.search, named))  # the pages or the date of a footnote
     # Subpages of a template are its parts and data tables, which are called with a key.
-    perhaps = "" if pages or "/" in key else _alone(given)
-    return _mark_words(perhaps, sure=False) if perhaps else ""
+    perhaps = "" if pages or "/" in key else count(key, given) or _alone(given)
+    return mark(PERHAPS, perhaps) if perhaps else ""
+
+
+@lru_cache(maxsize=4096)
+def _named(key: str) -> str:
+    """The name of a template that is called without arguments, where it is itself what the template prints."""
+    if is_century(key):
+        return mark(PERHAPS, key)
+    return mark(AFTER_NUMBER, key) if follows_number(key) or is_abbreviation(key) else ""
 
 
 def _with_language(given: Sequence[str], *, tagged: bool) -> str:
@@ -213,30 +168,12 @@ def _link(given: Sequence[str], values: Sequence[str]) -> str:
     return next((label[1] for value in values if (label := _LABEL.fullmatch(value))), given[0])
 
 
-def _measure(key: str, given: Sequence[str]) -> str:
-    """A number, or two with a word between them, and a unit; {{km|70}} has the unit in its name."""
-    value, rest = given[0].replace("&nbsp;", " ") if given else "", list(given[1:])
-    if rest and _MONEY.fullmatch(rest[0]) and _AMOUNT.fullmatch(value):
-        return f"{value} {rest[0]}"
-    if not _NUMBER.fullmatch(value):
-        return ""
-    if len(rest) > 1 and _BETWEEN.fullmatch(rest[0]) and _NUMBER.fullmatch(rest[1]):
-        value, rest = f"{value} {rest[0]} {rest[1]}", rest[2:]
-    if len(rest) == 2 and _MULTIPLE.fullmatch(rest[0]) and _MULTIPLIED.fullmatch(rest[1]):
-        return f"{value} {rest[0]}{rest[1]}"
-    # As the first letter of any page's name, that of the unit may be a capital.
-    named = key if _UNIT.fullmatch(key) else key[0].lower() + key[1:]
-    in_name = bool(_UNIT.fullmatch(named) and len(named) > 1 and len(given) < 3)
-    unit = named if in_name else rest[0] if rest else ""
-    return f"{value} {unit}" if _UNIT.fullmatch(unit) else ""
-
-
 def _alone(given: Sequence[str]) -> str:
     """A single argument, or the first of two texts; a name and a year would be a footnote."""
     if (
         not 1 <= len(given) <= 2
         or not all(map(_is_text, given))
-        or _CODE.fullmatch(given[0])
+        or (_CODE.fullmatch(given[0]) and (is_language(given[0]) or not is_small_roman(given[0])))
         or _TITLE.fullmatch(given[0])
         or any(map(_HAS_DIGIT.search, given[1:]))
     ):

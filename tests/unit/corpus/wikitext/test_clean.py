@@ -211,7 +211,7 @@ def test_maths_as_its_tex_is_safe_from_every_step(wikitext: str, tex: str) -> No
 
 
 def test_magic_words_become_the_title() -> None:
-    page = "{{PAGENAME}} has {{plural:2|page|pages}}, {{formatnum:1200}} {{CURRENTYEAR}}, {{NUMBEROFARTICLES}}."
+    page = "{{PAGENAME}} has {{plural:2|page|pages}}, {{formatnum:1200}}. It is {{CURRENTYEAR}} now."
     assert [p.text for p in paragraphs(page, ENGLISH, title="Cats")] == ["Cats has pages, 1,200."]
 
 

@@ -119,7 +119,7 @@ def test_calls_are_written_out(wikitext: str, expected: str) -> None:
 
 
 def test_without_definitions_the_form_of_the_call_decides() -> None:
-    wikitext = "It is {{both|5|b=6}} or {{title}} long."
+    wikitext = "It is {{both|Five Six|b=6}} or {{title}} long. It is {{both|5|b=6}} long."
     assert [p.text for p in paragraphs(wikitext, SITE)] == ["It is or long."]
 
 

@@ -25,7 +25,7 @@ _CALLS = {
         duration|h=1|m=2                    = 1:02:00
         duration|s=34                       = 0:34
         age|1879|3|14|1955|4|18             = 76
-        age|1990|5|12                       =
+        age|1990|5|12                       = None
         inflation|UK|100|1914               = 100 (1914)
         inflation|US|500|1920|fmt=eq        =
         music|time|3|4                      = 3/4

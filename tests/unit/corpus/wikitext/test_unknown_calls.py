@@ -56,6 +56,28 @@ def text(wikitext: str) -> str:
         ("It lies {{km|70|m}} from here.", "It lies 70 km from here."),
         ("Město má rozlohu {{Km2|892}} a leží tam.", "Město má rozlohu 892 km2 a leží tam."),
         ("It cost {{currency|2.1&nbsp;trillion|KRW}} in all.", "It cost 2.1 trillion KRW in all."),
+        ("It is {{M|12||km}} from here.", "It is 12 km from here."),
+        ("It covers {{unité|892|km|2}} of land.", "It covers 892 km² of land."),
+        ("He is {{unit|6|ft|4|in|m}} tall.", "He is 6 ft 4 in tall."),
+        ("There are {{nombre|173|stations}} today.", "There are 173 stations today."),
+        # centuries, eras, dates
+        ("In the {{siglo|XVII||s}} it grew.", "In the XVII it grew."),
+        ("In the {{Versaleta|xix}} it grew.", "In the xix it grew."),
+        ("Au début du {{XXe siècle}} il naît.", "Au début du XXe siècle il naît."),
+        ("del año 300 {{a. C.}} y", "del año 300 a. C. y"),
+        ("roku 300{{př. n. l.}} a pak", "roku 300 př. n. l. a pak"),
+        ("En {{AC|300}} fue así.", "En 300 AC fue así."),
+        ("Born on {{V|26|6|2012}} in Rome.", "Born on 26.6.2012 in Rome."),
+        ("La {{daton|18|januaro|1791}} li venis.", "La 18 januaro 1791 li venis."),
+        # a name that is an abbreviation
+        ("See {{p.|12}} of it and {{n°|5}} too.", "See p. 12 of it and n° 5 too."),
+        ("Animals, {{p. ex.}} dogs, eat.", "Animals, p. ex. dogs, eat."),
+        ("From 2009{{strich}}2014 it grew.", "From 2009 2014 it grew."),
+        # a list item that is prose
+        (
+            "* The second son of the king went to {{ort|Berlin}} and died there.",
+            "The second son of the king went to Berlin and died there.",
+        ),
     ],
 )
 def test_words_of_a_sentence_are_kept(wikitext: str, expected: str) -> None:
@@ -72,7 +94,9 @@ def test_words_of_a_sentence_are_kept(wikitext: str, expected: str) -> None:
         pytest.param("a {{Refhely|Kovács|2008}} b", id="a name and a year"),
         pytest.param("a {{Refhely|Kovács|p=3}} b", id="a name and a page"),
         pytest.param("a {{צ|A sentence. And more.}} b", id="a remark in sentences"),
-        pytest.param("a {{x|" + "long " * 30 + "}} b", id="a long remark"),
+        pytest.param("a {{x|" + "Long Name, " * 20 + "}} b", id="a long list of names"),
+        pytest.param("a b{{x|" + "long " * 30 + "}} c", id="a long remark"),
+        pytest.param("a {{x|it is not said who said so. It should be said.}}. b", id="a remark before the stop"),
         pytest.param("a {{listen here|De-Berlin.ogg}} b", id="a file"),
         pytest.param("a {{site|www.example.org}} b", id="an address"),
         pytest.param("a {{Прапорець|USA}} b", id="a country's code"),
@@ -80,7 +104,6 @@ def test_words_of_a_sentence_are_kept(wikitext: str, expected: str) -> None:
         pytest.param("a {{source language|de}} b", id="a language's code"),
         pytest.param("a {{de}} b", id="no argument"),
         pytest.param("a {{Koord|52|31|0|N|13|24|0|E}} b", id="coordinates"),
-        pytest.param("a {{V|26|6|2012}} b", id="a date of unknown order"),
         pytest.param("a {{box|a=1|b=2|c=3|d=4|text}} b", id="a box"),
         pytest.param("a {{x|two\nlines}} b", id="lines"),
         pytest.param("a {{#tag:x|y}} b", id="a parser function"),
@@ -113,6 +136,48 @@ def test_calls_outside_sentences_print_nothing(wikitext: str) -> None:
 )
 def test_notes_in_a_script_without_spaces_are_silent(wikitext: str) -> None:
     assert text(wikitext) == re.sub(r"\{\{.*?\}\}", "", wikitext)
+
+
+LONG = "this is a clause that somebody doubts because nobody has ever given a source for it, as one should"
+SENTENCES = f"Nobody knows why {LONG}. It is still here, and many people have read it since it was written."
+
+
+@each_row(
+    ("wikitext", "expected"),
+    [
+        (f"It grew. {{{{refnec|{SENTENCES}|date=2011-05}}}} It fell.", f"It grew. {SENTENCES} It fell."),
+        (f"It is said that {{{{cita requerida|{LONG} {LONG}}}}}.", f"It is said that {LONG} {LONG}."),
+        (f"{{{{refnec|{SENTENCES}}}}} It fell.", f"{SENTENCES} It fell."),
+        (f"* {{{{refnec|{SENTENCES}}}}}", SENTENCES),
+        (f"a\n\n{{{{spoiler|\n{SENTENCES}\n\n* {LONG}.\n}}}}\n\nb", f"a | {SENTENCES} | {LONG}. | b"),
+        (f"{{{{hatnote|{SENTENCES}}}}}\n\na", "a"),
+        (f"a\n\n{{{{neutrality|{SENTENCES}|the city|May 2011}}}}\n\nb", "a | b"),
+        (f"a{{{{note|{SENTENCES}}}}} b", "a b"),
+        (f"a {{{{box|title=a|text={SENTENCES}}}}} b", "a b"),
+        (f"It grew. {{{{refnec|{SENTENCES}{{{{note|the source}}}}}}}} It fell.", f"It grew. {SENTENCES} It fell."),
+    ],
+)
+def test_prose_in_a_call_is_kept_and_notes_are_not(wikitext: str, expected: str) -> None:
+    assert text(wikitext) == expected
+
+
+@each_row(
+    ("wikitext", "expected"),
+    [
+        ("He came at {{heure|12|30}} in May. He left.", "He left."),
+        ("It is {{#expr: 5 + 3}} years old. It grew.", "It grew."),
+        ("It cost ${{realwert|UK|100|1914}} in all. It grew.", "It grew."),
+        ("It cost ${{inflation adjusted|100|y=1914}} in all. It grew.", "It grew."),
+        ("It cost $100 (${{realwert|US|100|1914}} today) in all.", "It cost $100 in all."),
+        ("Aged {{age in days|1990|5|12}} he left. He fell.", "He fell."),
+        ("It has {{formatnum:{{#expr: {{People|Rome}}/2}}}} people. It grew.", "It grew."),
+        ("* It is the {{ordinal|3}} city\n\nb", "It is the city | b"),
+        ("== In {{x|5}} ==\nb", "b"),
+        ("It grew.{{r|12}} It fell ({{x|5}}).", "It grew. It fell."),
+    ],
+)
+def test_a_sentence_is_dropped_if_a_number_in_it_is_lost(wikitext: str, expected: str) -> None:
+    assert text(wikitext) == expected
 
 
 def test_the_marks_leave_no_trace_and_take_linear_time() -> None:
