@@ -14,6 +14,7 @@ from bertwright.check.recipe.data import (
     general_texts,
     given_vocabulary,
     imported_data,
+    letter_case,
     sources,
 )
 from bertwright.check.recipe.information import information
@@ -65,6 +66,8 @@ def _verdicts(
         yield from of_sources
     if "evaluate" in pending and (general := recipe.general_texts()):
         yield from general_texts(general)
+    if "vocab" in pending and recipe.corpus is not None:
+        yield from letter_case(recipe.vocab, recipe.corpus)
     entries, of_vocabulary = given_vocabulary(recipe.vocab, pending)
     yield from of_vocabulary
     if "examples" in stages:

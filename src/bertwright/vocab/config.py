@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from bertwright.core.config import Section, UserPath, known_by_content
-from bertwright.core.files import sha256_of
+from bertwright.core.config import Section, UserPath, expand_home, known_by_content
+from bertwright.core.files import read_bytes, sha256_of
+from bertwright.core.json_values import parse_json
 
 VERSION = 5
 """Incremented whenever a code change alters the result of the stage."""
@@ -25,6 +28,25 @@ LONGEST_WORD = 100
 """Characters of the longest word that published BERT tokenizers split into pieces; a longer one is [UNK]."""
 _OF_TRAINING = ("trainer", "alphabet_coverage", "unused", "sample_bytes", "seed")
 """The settings that only affect training a vocabulary."""
+
+
+def limit_of(file: Path) -> int:
+    """The most characters of a word that the tokenizer of a vocabulary file splits: what tokenizer.json says, the file
+    itself or the one beside it; `LONGEST_WORD` if there is none, or none that can be read."""
+    try:
+        found = expand_home(file).with_name("tokenizer.json") if file.suffix != ".json" else expand_home(file)
+        changed = found.stat()
+        return _limit_in(found, changed.st_mtime_ns, changed.st_size)
+    except (OSError, ValueError):
+        return LONGEST_WORD
+
+
+@cache
+def _limit_in(tokenizer: Path, changed: int, size: int) -> int:
+    try:
+        return int(parse_json(read_bytes(tokenizer, MAX_FILE))["model"]["max_input_chars_per_word"])
+    except (ValueError, KeyError, TypeError):
+        return LONGEST_WORD  # the library's default; the code that reads the entries reports a damaged file
 
 
 class WordPieceConfig(Section):
@@ -88,7 +110,8 @@ class VocabConfig(Section):
     """Longest word that is split into pieces (characters); a longer one becomes [UNK]. In Thai, Lao or Tibetan a word
     is everything between two spaces or punctuation marks. tokenizer.json says it to other programs, as
     `max_input_chars_per_word`; they need 0.1 s for a word of 1,000 characters, and a minute for one of 10,000. If
-    `file` or `extend` is given, the default is 100, as in published BERT models."""
+    `file` or `extend` is given, the default is what tokenizer.json says, given or in the same folder; without one, 100,
+    as in published BERT models."""
 
     trainer: TrainerConfig = WordPieceConfig()
     """The algorithm that learns the entries."""
@@ -126,9 +149,10 @@ class VocabConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _longest_word_of_others(cls, values: Any) -> Any:
-        if isinstance(values, dict) and any(values.get(key) is not None for key in ("file", "extend")):
-            # The network that a finished vocabulary comes from was trained with this limit.
-            return {"longest_word": LONGEST_WORD, **values}
+        given = [values[key] for key in ("file", "extend") if values.get(key)] if isinstance(values, dict) else []
+        if given and "longest_word" not in values and isinstance(given[0], str | Path):
+            # The network that a finished vocabulary comes from was trained with its limit.
+            return {**values, "longest_word": limit_of(Path(given[0]))}
         return values
 
     def hash_of(self, entries: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from bertwright.core.files import sha256, write_atomic, write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.corpus.text import read_documents, shard_names
 from bertwright.vocab.config import VERSION, TrainerConfig, VocabConfig, sections
+from bertwright.vocab.letter_case import different_case
 from bertwright.vocab.load import check_fit, check_reachable, read_vocabulary
 from bertwright.vocab.report import measure, shortcomings
 from bertwright.vocab.split import bert_splitter, count_words, vocabulary_files
@@ -145,6 +146,8 @@ def _make(config: VocabConfig, corpus: Artifact | None, draft: Path, log: Log) -
             f"vocab: {added['added']:,} entries added to {added['older']:,}, {added['in_unused']:,} of them in unused "
             f"places (such as {', '.join(added['examples'][:5])}); before, {before}"
         )
+    if case := different_case(config, str(corpus.manifest["config"].get("corpus", {}).get("language", ""))):
+        log.say(f"vocab: warning: {' '.join(case)}")
     if warning := shortcomings(report, config):
         log.say(f"vocab: {warning}")
     return {**report, **facts}

@@ -79,6 +79,13 @@ def test_an_unknown_language_is_a_warning(load: Load, tmp_path: Path) -> None:
     assert verdict.level == "warning" and "qqx is not the code of a Wikipedia" in verdict.text
 
 
+def test_another_lower_case_is_a_warning(load: Load, tmp_path: Path) -> None:
+    turkish = load("corpus.language=tr", "vocab.lower_case=true")
+    (verdict,) = found(turkish, tmp_path / "run", "vocab.lower_case")
+    assert verdict.level == "warning" and "I becomes i (not ı)" in verdict.text
+    assert found(load("corpus.language=tr"), tmp_path / "run", "vocab.lower_case") == []
+
+
 def test_files_and_programs_that_are_not_there(load: Load, tmp_path: Path) -> None:
     recipe = load(f'corpus.contamination=["{tmp_path}/no.txt"]', f"corpus.wikitext.templates={tmp_path}/no.toml")
     for key in ("corpus.contamination.0", "corpus.wikitext.templates"):

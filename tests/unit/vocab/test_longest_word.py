@@ -31,6 +31,15 @@ def test_a_new_vocabulary_splits_long_words_and_a_finished_one_does_as_it_did() 
         assert VocabConfig.model_validate(config.model_dump(mode="json", exclude_none=True)) == config
 
 
+def test_a_vocabulary_that_was_made_here_keeps_its_limit(tmp_path: Path) -> None:
+    first = make_vocab(given(tmp_path, longest_word=1000), None, tmp_path / "first")
+    for name in ("vocab.txt", "tokenizer.json"):
+        again = VocabConfig.model_validate({"file": str(first.file(name))})
+        assert again.longest_word == 1000
+        assert make_vocab(again, None, tmp_path / name[:5]).counts["vocabulary"] == first.counts["vocabulary"]
+    assert VocabConfig.model_validate({"file": first.file("vocab.txt"), "longest_word": 100}).longest_word == 100
+
+
 def test_the_limit_is_part_of_what_ids_mean(tmp_path: Path) -> None:
     text = "".join(f"{entry}\n" for entry in ENTRIES)
     # As recorded by artifacts that are older than the setting.

@@ -47,7 +47,7 @@ def test_the_vocabulary_hash_covers_entries_and_settings(corpus: Artifact, tmp_p
 
 
 def test_a_given_file_counts_by_content(corpus: Artifact, tmp_path: Path) -> None:
-    trained = stage.run(VocabConfig(size=300), corpus, tmp_path / "trained")
+    trained = stage.run(VocabConfig(size=300, longest_word=100), corpus, tmp_path / "trained")
     here, there = tmp_path / "here.txt", tmp_path / "there.txt"
     for path in (here, there):
         path.write_bytes(trained.file("vocab.txt").read_bytes())

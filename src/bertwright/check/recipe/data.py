@@ -20,6 +20,7 @@ from bertwright.estimate.known_data import BUILT_IN, source_text
 from bertwright.examples.config import ExamplesConfig, ImportedData
 from bertwright.recipe import Recipe
 from bertwright.vocab.config import VocabConfig
+from bertwright.vocab.letter_case import different_case
 
 if TYPE_CHECKING:
     from bertwright.formats.detect import FileSet
@@ -258,6 +259,12 @@ def _extended(config: VocabConfig, file: Path) -> Verdict:
         return ok(key, f"{file} has {len(entries):,} entries; up to {room_of(config, entries):,} are added")
     except BertwrightError as cause:
         return from_exception(key, cause)
+
+
+def letter_case(vocab: VocabConfig, corpus: CorpusConfig) -> Iterator[Verdict]:
+    """Yield a warning if the language has another lower case than the vocabulary."""
+    if found := different_case(vocab, corpus.language):
+        yield warning("vocab.lower_case", *found)
 
 
 def given_vocabulary(config: VocabConfig, pending: Sequence[str]) -> tuple[list[str] | None, list[Verdict]]:
