@@ -125,7 +125,7 @@ def test_examples_of_another_run_must_fit_the_phase(files: tuple[str, ...], has:
 
 def test_examples_of_another_run_have_the_given_vocabulary(tmp_path: Path) -> None:
     entries = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
-    folder = examples(tmp_path / "run" / "examples", SINGLE, vocabulary=VocabConfig().hash_of(entries))
+    folder = examples(tmp_path / "run" / "examples", SINGLE, vocabulary=VocabConfig(longest_word=100).hash_of(entries))
     theirs, other = tmp_path / "run" / "vocab" / "vocab.txt", tmp_path / "vocab.txt"
     for file, last in (theirs, "a"), (other, "b"):
         file.parent.mkdir(exist_ok=True)

@@ -148,7 +148,7 @@ def test_the_vocabulary_must_be_that_of_the_start(tmp_path: Path) -> None:
     step = tmp_path / "step"
     step.mkdir()
     sections = {"model": {"config": "bert.json"}, "network": BertConfig(**BERT).model_dump(mode="json")}
-    hash_ = VocabConfig().hash_of(ENTRIES)
+    hash_ = VocabConfig(longest_word=100).hash_of(ENTRIES)
     seal(step, Identity("checkpoint", 1, sections, {"vocabulary": hash_}), {}, 0.0)
     same = VocabConfig(file=folder / "vocab.txt")
     assert keys(wrong_start(train(init_from=step), network, optim(kind="adamw"), same)) == []
