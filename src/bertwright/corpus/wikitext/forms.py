@@ -42,12 +42,17 @@ def _number(values: Sequence[str], locale: Locale) -> str:
     return locale.number(values[0])
 
 
+def _formatnum(values: Sequence[str], locale: Locale) -> str:
+    return locale.formatnum(values[0])
+
+
 def _date(values: Sequence[str], locale: Locale) -> str | None:
-    """Year, month and day, or one value with a date as ISO 8601 writes it; other text as it is."""
-    if len(values) > 1:
+    """Year, month and day. A single value is a whole date: as ISO 8601 writes it, or in words, which stay."""
+    given = [value for value in values if value]
+    if len(given) > 1 or (len(values) > 1 and _is_short_number(given[0])):
         return locale.written_date(*_in_order((*values, "")[:3]))
-    iso = _ISO_DATE.fullmatch(values[0])
-    return (locale.written_date(iso[1], iso[2], iso[3] or "") if iso else None) or values[0]
+    iso = _ISO_DATE.fullmatch(given[0])
+    return (locale.written_date(iso[1], iso[2], iso[3] or "") if iso else None) or given[0]
 
 
 def _in_order(parts: Sequence[str]) -> Sequence[str]:
@@ -132,6 +137,6 @@ def _upper(values: Sequence[str], _: Locale) -> str:
 
 
 FORMS: Mapping[str, Form] = {
-    "number": _number, "date": _date, "month": _month, "ordinal": _ordinal, "roman": _roman, "age": _age,
-    "00": _two_digits, "raised": _raised, "julian": _julian, "unit": _unit, "lower": _lower, "upper": _upper,
+    "number": _number, "formatnum": _formatnum, "date": _date, "month": _month, "ordinal": _ordinal, "roman": _roman,
+    "age": _age, "00": _two_digits, "unit": _unit, "raised": _raised, "julian": _julian, "lower": _lower, "upper": _upper,
 }  # fmt: skip

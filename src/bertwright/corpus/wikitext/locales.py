@@ -9,6 +9,7 @@ from pathlib import Path
 
 _FILE = Path(__file__).with_suffix(".tsv")
 _NUMBER = re.compile(r"([-+−–]?)(\d+)(?:\.(\d+))?")
+_THOUSANDS = re.compile(r"[-+−–]?\d{1,3}(?:\.\d{3})+")
 _GROUPED = re.compile(r"[-+−–]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 
 
@@ -34,7 +35,17 @@ class Locale:
     """The ten digits of the language; "": the European ones."""
 
     def number(self, text: str) -> str:
-        """A number as the language writes it ("1234567.8" is "1 234 567,8"); other text as it is."""
+        """A number as the language writes it ("1234567.8" is "1 234 567,8"); other text as it is.
+
+        So is what is already written so: in German "1.234" is a whole number, in French "1,234" a fraction.
+        """
+        if self.decimal == "." and _GROUPED.fullmatch(text):
+            text = text.replace(",", "")
+        written = self.group == "." and _THOUSANDS.fullmatch(text)
+        return text if written or "," in text else self.formatnum(text)
+
+    def formatnum(self, text: str) -> str:
+        """The same for text in which a point can only be that of a fraction, and commas can only part groups."""
         found = _NUMBER.fullmatch(text.replace(",", "") if _GROUPED.fullmatch(text) else text)
         if not found:
             return text

@@ -35,6 +35,9 @@ _CALLS = {
         bibleverse|Genesis|1:1              = Genesis 1:1
         bibleverse|1|Kings|5:3|KJV          = 1 Kings 5:3
         bibleverse||Genesis|1:1             = Genesis 1:1
+        sic                                 = &#91;sic&#93;
+        dts|May 12, 1990                    = May 12, 1990
+        birth date|1990                     = 1990
         roman|14                            = XIV
     """,
     "simple": "ordinal|22 = 22nd",
@@ -54,6 +57,7 @@ _CALLS = {
         date|1er|janvier|537                = 1er janvier 537
         date|1|octobre|2005                 = 1er octobre 2005
         date||Octobre|1845|en sport         = Octobre 1845
+        date-|12 novembre 1918              = 12 novembre 1918
         date|25|mars                        = 25 mars
         date de naissance|5|12|1931         = 5 décembre 1931
         1er janvier                         = 1er janvier
@@ -66,6 +70,9 @@ _CALLS = {
         unité|10000|km||h|-1                = 10 000 km⋅h⁻¹
         unité|10000|J|2|K|3|s|-1            = 10 000 J²⋅K³⋅s⁻¹
         unité|-40.234|°C                    = -40,234 °C
+        unité|1,234|km                      = 1,234 km
+        44e                                 = 44e
+        exp|30                              = ³⁰
         nombre|9192631770|périodes          = 9 192 631 770 périodes
         formatnum:1000                      = 1 000
         tmp|10|°C                           = 10 °C
@@ -94,8 +101,13 @@ _CALLS = {
     """,
     "it": """
         M|12||km                            = 12 km
-        M|1.5|0.2|m/s                       = 1,5 ± 0.2 m/s
-        M|9.81|ul=m/s²                      = 9,81 m/s²
+        M|61.000||km/h                      = 61.000 km/h
+        M|4|k|B                             = 4 kB
+        m|2500|-|K                          = 2500 K
+        m|2,49|e=-9|-|Pa                    = 2,49 × 10⁻⁹ Pa
+        Exp|1,354|-5                        = 1,354 × 10⁻⁵
+        convert|1.500|m                     = 1.500 m
+        chiarire|spopolerà ovunque|dove?    = spopolerà ovunque
         formatnum:12345.6                   = 12.345,6
         a.C.                                = a.C.
         data nascita|12|5|1990              = 12 maggio 1990
@@ -110,6 +122,7 @@ _CALLS = {
     """,
     "de": """
         formatnum:1234.5                    = 1.234,5
+        formatnum:1.234                     = 1,234
         dts|12|5|1990                       = 12. Mai 1990
         ruS|Москва|Moskwa                   = russisch Москва Moskwa
         "|Text                              = „Text“
