@@ -138,5 +138,6 @@ def _upper(values: Sequence[str], _: Locale) -> str:
 
 FORMS: Mapping[str, Form] = {
     "number": _number, "formatnum": _formatnum, "date": _date, "month": _month, "ordinal": _ordinal, "roman": _roman,
-    "age": _age, "00": _two_digits, "unit": _unit, "raised": _raised, "julian": _julian, "lower": _lower, "upper": _upper,
+    "age": _age, "00": _two_digits, "unit": _unit, "raised": _raised, "julian": _julian, "lower": _lower,
+    "upper": _upper,
 }  # fmt: skip
