@@ -28,7 +28,7 @@ _UNITS = {
     "usgal": "US gal", "USgal": "US gal", "acre": "acres", "mpgus": "mpg", "mpgimp": "mpg", "mpgUS": "mpg",
     "cuft/s": "cu ft/s", "cuft/min": "cu ft/min", "lbft": "lb⋅ft", "lb.ft": "lb⋅ft", "ftlbf": "ft⋅lbf", "Nm": "N⋅m",
     "km/hour": "km/h", "lb/sqin": "lb/sq in", "LT": "long tons", "ST": "short tons", "MT": "t", "long ton": "long tons",
-    "short ton": "short tons", "tonne": "t", "foot": "feet", "mile": "miles", "hand": "hands",
+    "short ton": "short tons", "tonne": "t",
 }  # fmt: skip
 _POWER_OF_UNIT = re.compile(r"(?<=[A-Za-zµм])([23])(?![0-9])")
 

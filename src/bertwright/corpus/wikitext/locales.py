@@ -9,6 +9,8 @@ from pathlib import Path
 
 _FILE = Path(__file__).with_suffix(".tsv")
 _NUMBER = re.compile(r"([-+−–]?)(\d+)(?:\.(\d+))?")
+_ENGLISH = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"]
+_ENGLISH_MONTHS = {form: place for place, name in enumerate(_ENGLISH, 1) for form in (name, name[:3])}
 _THOUSANDS = re.compile(r"[-+−–]?\d{1,3}(?:\.\d{3})+")
 _GROUPED = re.compile(r"[-+−–]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 
@@ -60,7 +62,8 @@ class Locale:
 
     def written_date(self, year: str, month: str, day: str) -> str | None:
         """A date of which parts may be missing (""), the month a number or a name; None for a day without a month."""
-        number = int(month) if month.isdecimal() and len(month) < 3 else 0
+        # The wikis' templates accept English names everywhere.
+        number = int(month) if month.isdecimal() and len(month) < 3 else _ENGLISH_MONTHS.get(month.lower(), 0)
         number = number if number <= 12 else 0
         name, alone = month, month
         if self.months and number:

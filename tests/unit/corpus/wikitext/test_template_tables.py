@@ -11,6 +11,8 @@ _CALLS = {
         convert|484|–|578|mm|in|abbr=on     = 484–578 mm
         convert|20|and|22|in                = 20 and 22 in
         convert|38|and(-)|46|cm|in          = 38–46 cm
+        convert|10|by|20|ft                 = 10 by 20 ft
+        convert|10|x|20|ft                  = 10 × 20 ft
         convert|20|C|F                      = 20 °C
         convert|100|sqmi                    = 100 sq mi
         ordinal|3                           = 3rd
@@ -178,7 +180,7 @@ _CALLS = {
     "bg": "пр.н.е. = пр.н.е.",
     "sr": "јез-енгл|London = енгл. London\n датум рођења|12|5|1990 = 12. мај 1990.",
     "el": "ημερομηνία γέννησης|1990|5|12 = 12 Μαΐου 1990",
-    "vi": "ngày sinh|1990|5|12 = 12 tháng 5 năm 1990",
+    "vi": "ngày sinh|1990|5|12 = 12 tháng 5 năm 1990\n birth date|1990|May|12 = 12 tháng 5 năm 1990",
     "bn": "formatnum:1234567 = ১২,৩৪,৫৬৭",
     "hi": "birth date|1990|5|12 = 12 मई 1990",
     "arz": "formatnum:1234 = 1,234",
