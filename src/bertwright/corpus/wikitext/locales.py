@@ -9,8 +9,6 @@ from pathlib import Path
 
 _FILE = Path(__file__).with_suffix(".tsv")
 _NUMBER = re.compile(r"([-+−–]?)(\d+)(?:\.(\d+))?")
-_ENGLISH = ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december"]
-_ENGLISH_MONTHS = {form: place for place, name in enumerate(_ENGLISH, 1) for form in (name, name[:3])}
 _THOUSANDS = re.compile(r"[-+−–]?\d{1,3}(?:\.\d{3})+")
 _GROUPED = re.compile(r"[-+−–]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 
@@ -63,7 +61,7 @@ class Locale:
     def written_date(self, year: str, month: str, day: str) -> str | None:
         """A date of which parts may be missing (""), the month a number or a name; None for a day without a month."""
         # The wikis' templates accept English names everywhere.
-        number = int(month) if month.isdecimal() and len(month) < 3 else _ENGLISH_MONTHS.get(month.lower(), 0)
+        number = int(month) if month.isdecimal() and len(month) < 3 else _english_months().get(month.lower(), 0)
         number = number if number <= 12 else 0
         name, alone = month, month
         if self.months and number:
@@ -93,3 +91,10 @@ def locale_of(language: str) -> Locale:
     alone = tuple(row[2].split("|")) if row[2] else months
     date, month_year, month_day, decimal, group = row[3:8]
     return Locale(months, alone, date, month_year, month_day, decimal, group, int(row[8]), int(row[9]), row[10])
+
+
+@cache
+def _english_months() -> dict[str, int]:
+    """The numbers of the months by their English names and by the first three letters of these, in small letters."""
+    names = [name.lower() for name in locale_of("en").months]
+    return {form: number for number, name in enumerate(names, 1) for form in (name, name[:3])}
