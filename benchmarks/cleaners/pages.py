@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import bz2
-import lzma
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 from bertwright.corpus.citation_filter import detect_references
+from bertwright.corpus.sources.detect import examine
 from bertwright.corpus.sources.dump import PAGE, Page, PageSplitter, parse_header, parse_page
+from bertwright.corpus.sources.file import Reader
 from bertwright.corpus.sources.format import Paragraph
 from bertwright.corpus.split import splitter
 from bertwright.corpus.wikitext.clean import paragraphs
@@ -65,8 +65,8 @@ def has_pages(path: Path) -> bool:
 
 
 def _unpacked(path: Path) -> bytes:
-    decompress = bz2.decompress if path.suffix == ".bz2" else lzma.decompress
-    return decompress(path.read_bytes())
+    """Its content as UTF-8, however it is packed and encoded."""
+    return b"".join(Reader(examine(path)))
 
 
 def _is_article(page: Page, site: Site) -> bool:

@@ -38,7 +38,11 @@ class Dump:
     """Options for downloading a dump."""
 
     download: Annotated[
-        str, typer.Option(metavar="LANGUAGE", help="Only download the Wikipedia dump of this language, into --out.")
+        str,
+        typer.Option(
+            metavar="WIKI",
+            help="Only download a dump, into --out: of a language's Wikipedia, or of a database (nlwiktionary).",
+        ),
     ] = ""
     date: Annotated[str, typer.Option(metavar="YYYYMMDD", help="With --download: the date of the dump.")] = "latest"
     mirror: Annotated[
@@ -66,7 +70,7 @@ def corpus(
         _fetch(dump, of.out or DOWNLOADS, as_json)
         return
     if of.recipe is None:
-        raise RecipeError("give a recipe, or --download LANGUAGE to download a dump.")
+        raise RecipeError("give a recipe, or --download WIKI to download a dump.")
     given = Run(of.recipe, of.overrides, of.out)
     if request.dropped:
         _print_dropped(run_stages(given, ["corpus"], workers), request.limit)

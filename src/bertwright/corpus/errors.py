@@ -14,6 +14,10 @@ class SourceError(DataError):
     """The source cannot be used, so running the stage again would fail too; partial results are not worth keeping."""
 
 
+class DamagedStreamError(SourceError):
+    """Compressed data cannot be decoded from some place on."""
+
+
 class NoCopyError(SourceError):
     """A remote source has no complete local copy yet; the network was not accessed."""
 

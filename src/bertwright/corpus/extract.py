@@ -60,6 +60,9 @@ def _extract(job: ExtractJob, to: Writers, counts: Counter[str], state: dict[str
     for article, sentences, headings, starts, reason, language in judged(job, counts, state):
         counts["documents"] += 1
         facts = {**article.facts, "language": language or job.config.language, "headings": headings}
+        if job.config.filter.keep_dropped:
+            for why, paragraph in article.removed:
+                to.dropped.add(kept, dropped_line(why, {**article.facts, "language": facts["language"]}, paragraph))
         if reason is None:
             counts["document_bytes"] += to.part.add(sentences, starts, facts)
             if to.links:
@@ -99,24 +102,35 @@ def judged(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iter
 
 
 def _apply_rules(articles: Iterable[Article], config: FilterConfig, counts: Counter[str]) -> Iterator[Article]:
-    """Yield the articles after the paragraph rules; a removed paragraph is left with empty text."""
+    """Yield the articles after the paragraph rules; a removed paragraph is left with empty text, and listed."""
     rules, references = ParagraphRules(config), config.enabled and config.references == "drop"
     if not (rules.active or references):
         yield from articles
         return
     for article in articles:
         before, after = article.paragraphs, article.paragraphs
+        removed = list[tuple[str, str]]()
         if references:
             cited = zip(before, detect_references(before), strict=True)
             # Emptied, not removed, so that the heading of the section can pass to the next remaining paragraph.
             after = [p._replace(text="") if is_cited else p for p, is_cited in cited]
-            if removed := sum(bool(p.text) for p in before) - sum(bool(p.text) for p in after):
-                counts["removed.reference"] += removed
+            removed = [("removed.reference", old.text) for old, new in zip(before, after, strict=True) if old != new]
+            if removed:
+                counts["removed.reference"] += len(removed)
         if rules.active:
-            after = [p._replace(text=rules.apply(p.text, counts)) if p.text else p for p in after]
-        for old, new in zip(before, after, strict=True):
-            counts["removed_bytes"] += 0 if new.text else len(old.text.encode()) + 1
-        yield replace(article, paragraphs=after)
+            after = [p._replace(text=_after_rules(p.text, rules, counts, removed)) if p.text else p for p in after]
+        counts["removed_bytes"] += sum(len(text.encode()) + 1 for _, text in removed)
+        yield replace(article, paragraphs=after, removed=tuple(removed))
+
+
+def _after_rules(text: str, rules: ParagraphRules, counts: Counter[str], removed: list[tuple[str, str]]) -> str:
+    """The text after the rules; "" if one of them removes it, which is then noted."""
+    own = Counter[str]()
+    result = rules.apply(text, own)
+    counts.update(own)
+    if not result:
+        removed.append((next(key for key in own if key.startswith("removed.")), text))
+    return result
 
 
 def _split(

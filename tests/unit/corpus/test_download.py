@@ -99,6 +99,11 @@ def test_arguments(tmp_path: Path, language: str, date: str) -> None:
         ("nds-nl", "nds_nlwiki"),
         ("zh-min-nan", "zh_min_nanwiki"),
         ("roa-tara", "roa_tarawiki"),
+        ("nlwiktionary", "nlwiktionary"),
+        ("enwikisource", "enwikisource"),
+        ("zh_yuewiki", "zh_yuewiki"),
+        ("zh_min_nanwiktionary", "zh_min_nanwiktionary"),
+        ("simplewiki", "simplewiki"),
     ],
 )
 def test_database_names(language: str, name: str) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bertwright.core.errors import missing_package_error
-from bertwright.corpus.errors import SourceError
+from bertwright.corpus.errors import DamagedStreamError, SourceError
 
 
 def zstandard() -> Any:
@@ -51,19 +51,19 @@ _DAMAGE: tuple[type[Exception], ...] = (OSError, EOFError, ValueError, lzma.LZMA
 class Decoder:
     """Decodes compressed blocks into blocks of at most `size` bytes (bz2, xz) or the output of 4 KiB (gz, zst)."""
 
-    def __init__(self, path: Path, compression: Compression, size: int) -> None:
+    def __init__(self, path: Path, compression: Compression, size: int, start: int = 0) -> None:
         self.cut = False
         """After the iteration: whether the data ended too early."""
-        self._path, self._compression, self._size = path, compression, size
+        self._path, self._compression, self._size, self._start = path, compression, size, start
         self._damage = _DAMAGE if compression != "zst" else (*_DAMAGE, zstandard().ZstdError)
 
     def blocks(self, compressed: Iterator[bytes]) -> Iterator[bytes]:
         """Yield the decoded bytes. Raises `SourceError` where the data are damaged or hold too many empty streams."""
-        decoder, done, empty = self._new(), 0, 0
+        decoder, done, empty = self._new(), self._start, 0
         for block in compressed:
-            done += len(block)
             for sip in (block[start : start + _SIP] for start in range(0, len(block), _SIP)):
                 rest = sip
+                done += len(sip)
                 # Zeros between and after streams are padding, which gzip ignores as well.
                 while rest := rest.lstrip(b"\0") if decoder.eof else rest:
                     if decoder.eof:
@@ -79,7 +79,7 @@ class Decoder:
                             empty = 0 if part else empty
                             yield part
                     except self._damage as error:
-                        raise SourceError(
+                        raise DamagedStreamError(
                             f"{self._path} is damaged before byte {done:,} ({error}). Download it again and "
                             "compare its checksum with the one published beside it."
                         ) from error

@@ -16,6 +16,7 @@ from bertwright.corpus.sources.dump import no_export, refuse_fragments, root_ele
 from bertwright.corpus.sources.file import File, Reader
 from bertwright.corpus.sources.known import FORMATS, format_of
 from bertwright.corpus.sources.pages import charset
+from bertwright.corpus.sources.records import most_replaced
 from bertwright.corpus.sources.stand_ins import refuse_error_page, refuse_missing, refuse_stand_in
 
 _FOREIGN = {
@@ -67,7 +68,8 @@ def examine(path: Path, format: str = "auto") -> File:
             f"{path} is not a {named.kind} file: it looks like {detected}. Remove corpus.source.format to "
             "detect the format."
         )
-    if (offset := head.find(b"\0")) >= 0:
+    # As of any byte that is no character, a few are tolerated.
+    if (offset := head.find(b"\0")) >= 0 and head.count(b"\0") > most_replaced(len(head)):
         raise SourceError(
             f"{path} is not text: byte {offset:,} is zero. Give a dump, UTF-8 text, JSONL or Parquet file, unchanged."
         )
@@ -83,12 +85,16 @@ def examine(path: Path, format: str = "auto") -> File:
 def _text_file(path: Path, magic: bytes) -> File:
     compression = _compression(path, magic)
     head = _head(File(path, "text", compression))
+    if is_tar := head[257:262] == b"ustar":
+        head = _head(File(path, "text", compression, is_tar=True))
+        if not head:
+            raise SourceError(f"{path} is an archive without files, or truncated in the first one. Download it again.")
     if not head:
         raise SourceError(f"{path} is an empty {compression} file, or truncated in its first block. Download it again.")
     if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         raise SourceError(f"{path} is UTF-32 (its byte-order mark says so at byte 0). Convert it to UTF-8 first.")
     wide = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return File(path, "text", compression, "utf-16" if wide else "utf-8")
+    return File(path, "text", compression, "utf-16" if wide else "utf-8", is_tar)
 
 
 def _compression(path: Path, magic: bytes) -> Compression:

@@ -19,6 +19,8 @@ from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, damaged, too_lon
 
 PAGE, PAGE_END, END = b"<page>", b"</page>", b"</mediawiki>"
 _MAX_DEPTH = 32
+# Between two exports that were concatenated.
+_NEXT_HEADER = re.compile(rb"\s*+(?:</mediawiki>)?(?:\s|\xef\xbb\xbf)*+(?:<\?xml[^>]*+>\s*+)?(?=<mediawiki[\s>])")
 
 
 @dataclass
@@ -38,12 +40,13 @@ class Page:
 class PageSplitter:
     """Splits a stream of UTF-8 bytes into pages.
 
-    During iteration `offset` is the position of the current page in the stream; afterwards `bytes` is the length of the
-    stream and `rest` the data after the last complete page.
+    During iteration `offset` is the position of the current page in the stream, and `header` the header before it if
+    another export begins there (`cat a.xml b.xml`), otherwise empty; afterwards `bytes` is the length of the stream and
+    `rest` the data after the last complete page.
     """
 
     def __init__(self, path: Path, *, first: bool) -> None:
-        self.offset, self.bytes, self.rest = 0, 0, b""
+        self.offset, self.bytes, self.rest, self.header = 0, 0, b"", b""
         self._path, self._in_header = path, first
 
     def pages(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
@@ -69,13 +72,20 @@ class PageSplitter:
 
     def _whole(self, data: bytes, offset: int) -> bytes:
         start = data.find(PAGE)
-        if start < 0 or (data[:start].strip() and not self._in_header):
+        self.header = b"" if self._in_header else next_header(data[: max(start, 0)])
+        if start < 0 or (data[:start].strip() and not self._in_header and not self.header):
             raise SourceError(
                 f"{self._path}: <page> is expected after a page, but {data.lstrip()[:60]!r} was found. "
                 "The file is damaged; download it again."
             )
         self._in_header, self.offset = False, offset + start
         return data[start:]
+
+
+def next_header(data: bytes) -> bytes:
+    """The header of another export in the data between two pages; empty if there is none."""
+    match = _NEXT_HEADER.match(data)
+    return data[match.end() :] if match else b""
 
 
 class _PageHandler:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,12 +16,14 @@ from typing import Any
 
 from bertwright.core.files import naming
 from bertwright.corpus.config import CorpusConfig, SourceConfig
+from bertwright.corpus.errors import SourceError
 from bertwright.corpus.sources.compression import Compression, Decoder
 from bertwright.corpus.sources.dump import Header
 from bertwright.corpus.wikitext.site import Site
 from bertwright.corpus.wikitext.templates import Table
 
 BLOCK = 2**20
+_TAR_BLOCK = 20 * 512
 # Computed at every start: reading an entire dump of 25 GB would take half a minute (decision 0009).
 _WHOLE = 4 * 2**20
 
@@ -34,6 +37,8 @@ class File:
     compression: Compression = "plain"
     encoding: str = "utf-8"
     """Of its text, by Python's name: UTF-8, UTF-16 with a byte-order mark, or what an HTML page declares."""
+    is_tar: bool = False
+    """Whether it is an archive, whose files are read one after the other."""
 
     @property
     def size(self) -> int:
@@ -58,6 +63,8 @@ class Reader:
         blocks = self._blocks()
         if self._file.compression != "plain":
             blocks = self._decompressed(blocks)
+        if self._file.is_tar:
+            blocks = self._members(blocks)
         return blocks if self._file.encoding == "utf-8" else self._utf8(blocks)
 
     def _blocks(self) -> Iterator[bytes]:
@@ -68,9 +75,31 @@ class Reader:
                 yield block
 
     def _decompressed(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        decoder = Decoder(self._file.path, self._file.compression, self._size)
+        decoder = Decoder(self._file.path, self._file.compression, self._size, self.position)
         yield from decoder.blocks(blocks)
         self.cut = decoder.cut
+
+    def _members(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        """The files of an archive, each with a line feed at its end; those whose names begin with "." or "_" are left
+        out, as in a folder."""
+        try:
+            stream: Any = _Stream(blocks)  # of what a file has, tarfile only needs `read`
+            with tarfile.open(fileobj=stream, mode="r|", bufsize=_TAR_BLOCK) as archive:
+                for member in archive:
+                    if not member.isfile() or member.name.rpartition("/")[2].startswith((".", "_")):
+                        continue
+                    handle, last = archive.extractfile(member), b"\n"
+                    while handle is not None and (block := handle.read(self._size)):
+                        yield block
+                        last = block[-1:]
+                    if last != b"\n":
+                        yield b"\n"
+        except tarfile.ReadError as error:
+            if "unexpected end of data" not in str(error):
+                raise SourceError(f"{self._file.path} is a damaged archive ({error}). Download it again.") from error
+            self.cut = True
+        except (tarfile.TarError, ValueError) as error:
+            raise SourceError(f"{self._file.path} is a damaged archive ({error}). Download it again.") from error
 
     def _utf8(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         """What is no character becomes a byte that no UTF-8 text has, for its readers to count and replace."""
@@ -80,6 +109,21 @@ class Reader:
             yield decoder.decode(block).encode("utf-8", _INVALID)
         # A truncated UTF-16 file ends with a single byte or half a surrogate pair.
         self.cut = self.cut or bool(decoder.getstate()[0])
+
+
+class _Stream:
+    """Blocks as a file that can be read once, for `tarfile`."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks, self._rest = blocks, bytearray()
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes, fewer at the end."""
+        while len(self._rest) < size and (block := next(self._blocks, b"")):
+            self._rest += block
+        taken = bytes(self._rest[:size])
+        del self._rest[:size]
+        return taken
 
 
 def _as_invalid(error: UnicodeError) -> tuple[bytes, int]:

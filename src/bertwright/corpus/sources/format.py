@@ -37,6 +37,8 @@ class Article:
     paragraphs: list[Paragraph]
     wikitext: str = ""
     """The page as its authors wrote it, if it is one of a wiki."""
+    removed: tuple[tuple[str, str], ...] = ()
+    """Paragraphs that rules have removed: the name under which each is counted, and its text."""
     replaced: int = 0
     """How many U+FFFD replace what was no character in its record, such as half of a surrogate pair."""
 

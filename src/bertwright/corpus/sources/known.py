@@ -11,6 +11,7 @@ from typing import Any
 from bertwright.core.errors import RecipeError
 from bertwright.core.plugins import load_plugin
 from bertwright.corpus.config import SOURCES
+from bertwright.corpus.errors import DamagedStreamError, SourceError
 from bertwright.corpus.sources import pages, tables, text_formats, wiki
 from bertwright.corpus.sources.file import ExtractJob
 from bertwright.corpus.sources.format import Article, SourceFormat
@@ -46,7 +47,11 @@ def format_of(kind: str) -> SourceFormat:
 
 def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """Yield the documents of the piece, read by its format; only the last piece reports that a file is truncated."""
-    yield from format_of(job.file.format).documents(job, counts, state)
+    try:
+        yield from format_of(job.file.format).documents(job, counts, state)
+    except DamagedStreamError as error:
+        before = f"The last whole one before is {state['last']}." if "last" in state else "None of its part is whole."
+        raise SourceError(f"{error} {before}") from error
     # Pieces before the last end where the next begins, not at the end of the file.
     if not job.piece.last:
         state["ended"], state["lost_bytes"] = True, 0

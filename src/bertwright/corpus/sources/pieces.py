@@ -18,7 +18,7 @@ from pathlib import Path
 from bertwright.core.files import naming, write_atomic
 from bertwright.core.task_records import is_done
 from bertwright.core.work_split import SINGLE, WorkSplit
-from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, too_long
+from bertwright.corpus.errors import MAX_DOCUMENT, DamagedStreamError, SourceError, too_long
 from bertwright.corpus.sources.compression import zstandard
 from bertwright.corpus.sources.file import BLOCK, File, Piece, Reader
 
@@ -76,7 +76,7 @@ def _decoded(file: File, boundary: re.Pattern[bytes], source: int, first: int) -
     reader = Reader(file)
     buffer, start, index, read = bytearray(), 0, first, 0
     due = enough = PLAIN_BYTES + PLAIN_BYTES // 8
-    for block in reader:
+    for block in _naming_place(reader, buffer):
         buffer += block
         while len(buffer) >= due:
             match = boundary.search(buffer, PLAIN_BYTES)
@@ -94,12 +94,23 @@ def _decoded(file: File, boundary: re.Pattern[bytes], source: int, first: int) -
     yield rest, bytes(buffer)
 
 
+def _naming_place(reader: Reader, buffer: bytearray) -> Iterator[bytes]:
+    """Yield the blocks of a reader; an error of damaged data names the page in which it occurs, if `buffer`, what was
+    read before, is of a dump."""
+    try:
+        yield from reader
+    except DamagedStreamError as error:
+        title = buffer[buffer.rfind(b"<title>") + 7 :].partition(b"</title>") if b"<title>" in buffer else None
+        name = title[0].decode(errors="replace") if title and title[1] else ""
+        raise DamagedStreamError(f"{error} That is in or after the page {name!r}." if name else str(error)) from error
+
+
 def bounds(file: File, boundary: re.Pattern[bytes], streams: tuple[bytes, ...] = ()) -> list[int]:
     """The offsets at which the pieces of a file begin and end; [] if it cannot be read from several positions.
 
     This is possible for a bz2 file of many streams if they begin with one of `streams` after white space.
     """
-    if file.encoding != "utf-8":
+    if file.encoding != "utf-8" or file.is_tar:
         return []
     if file.compression == "plain":
         return [0, *_plain_cuts(file, boundary), file.size]

@@ -78,7 +78,7 @@ class RecordSplitter:
             self.rest = bytes(buffer)
         else:
             yield from self._record(bytes(buffer), len(buffer))
-        if self.replaced > max(min(_FEW, _MOST_OF_FEW * self.bytes), _SHARE * self.bytes):
+        if self.replaced > most_replaced(self.bytes):
             raise bad_encoding(self._path, self._first_bad, self._encoding)
 
     def _record(self, data: bytes, before_end: int) -> Iterator[tuple[int, str]]:
@@ -112,6 +112,11 @@ def records(
     if splitter.replaced:
         counts["replaced_characters"] += splitter.replaced
     state["ended"], state["lost_bytes"] = not (job.piece.cut or splitter.rest), len(splitter.rest)
+
+
+def most_replaced(bytes: int) -> float:
+    """How many characters of a text may be replaced; more mean that it is in another encoding."""
+    return max(min(_FEW, _MOST_OF_FEW * bytes), _SHARE * bytes)
 
 
 class TruncatedRecordError(Exception):

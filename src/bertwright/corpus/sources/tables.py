@@ -20,7 +20,7 @@ from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, too_long
 from bertwright.corpus.sources.dump import Header
 from bertwright.corpus.sources.file import ExtractJob, File, Piece
 from bertwright.corpus.sources.format import Article, PassedOverError, SourceFormat
-from bertwright.corpus.sources.records import count_article, count_passed, document
+from bertwright.corpus.sources.records import count_article, count_passed, document, most_replaced
 from bertwright.corpus.sources.schemas import Schema, header_of, schema_of
 
 FACTS = ("id", "title", "url", "revision", "revid")
@@ -111,7 +111,7 @@ class _Files:
         with self.opened(job.file.path) as table:
             schema, wanted = schema_of(table.schema.names, job.source), _wanted(job, table.schema)
             first, batches = table.batches(job.piece.start, job.piece.stop, wanted)
-            for row, number in _rows(job, batches, first, wanted):
+            for row, number in _rows(job, batches, first, wanted, counts):
                 size = _bytes_of_strings(row) if schema else len((row[job.source.text] or "").encode(errors="replace"))
                 if size > MAX_DOCUMENT:
                     raise too_long(job.file.path, number)
@@ -124,6 +124,11 @@ class _Files:
                     count_passed(passed, counts)
                 state["last"] = f"the document in row {number:,}"
         state["ended"], state["lost_bytes"] = True, 0
+        if counts["replaced_characters"] > most_replaced(counts["source_bytes"]):
+            raise SourceError(
+                f"{job.file.path} is not UTF-8 between row {job.piece.start:,} and {job.piece.stop:,}: "
+                f"{counts['replaced_characters']:,} bytes are no characters. Write it again with valid UTF-8 text."
+            )
 
     def header(self, file: File, config: SourceConfig) -> Header:
         """What the first row says of its wiki."""
@@ -180,12 +185,12 @@ def _wanted(job: ExtractJob, schema: Any) -> list[str]:
 
 
 def _rows(
-    job: ExtractJob, batches: Iterable[Any], first: int, wanted: list[str]
+    job: ExtractJob, batches: Iterable[Any], first: int, wanted: list[str], counts: Counter[str]
 ) -> Iterator[tuple[dict[str, Any], int]]:
     """Yield the wanted columns of each row with its number; the first batch begins with row `first` of the file."""
     number = first
     for batch in batches:
-        columns = [_values(job, batch, name, number) for name in wanted]
+        columns = [_values(job, batch, name, counts) for name in wanted]
         for values in zip(*columns, strict=True):
             yield dict(zip(wanted, values, strict=True)), number
             number += 1
@@ -216,28 +221,33 @@ def _bytes_of_strings(row: dict[str, Any]) -> int:
     return size
 
 
-def _values(job: ExtractJob, table: Any, name: str, first: int) -> list[Any]:
-    """A column of a record batch that begins with row `first`. Raises `SourceError` where a text is not UTF-8."""
+def _values(job: ExtractJob, batch: Any, name: str, counts: Counter[str]) -> list[Any]:
+    """A column of a record batch; U+FFFD, which is counted, replaces what is not UTF-8 in a text."""
     # Without validation pyarrow follows the offsets of a damaged file wherever they lead.
-    column = table.column(name)
+    column = batch.column(name)
     try:
         column.validate(full=True)
     except arrow(job.file.path).ArrowInvalid as error:
-        if "UTF" not in str(error):  # invalid UTF-8 is found below, with its position
+        if "UTF" not in str(error):  # invalid UTF-8 is replaced below
             raise
     try:
         values: list[Any] = column.to_pylist()
         return values
     except UnicodeDecodeError:
-        for row, value in enumerate(column, first):
-            try:
-                value.as_py()
-            except UnicodeDecodeError as error:
-                raise SourceError(
-                    f"{job.file.path}: row {row:,} of the column {name!r} is not UTF-8 at its byte {error.start:,}. "
-                    "Write the file again with valid UTF-8 text."
-                ) from error
-        raise
+        return [_text_of(value, counts) for value in column]
+
+
+def _text_of(scalar: Any, counts: Counter[str]) -> Any:
+    try:
+        return scalar.as_py()
+    except UnicodeDecodeError:
+        text = getattr(scalar, "value", scalar)  # of a dictionary
+        if not hasattr(text, "as_buffer"):
+            raise
+        data = text.as_buffer().to_pybytes()
+        decoded: str = data.decode(errors="replace")
+        counts["replaced_characters"] += decoded.count("\ufffd") - data.count("\ufffd".encode())
+        return decoded
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from html import escape
+from html.entities import html5
 from pathlib import Path
 from typing import Any
 
 from bertwright.core.work_split import WorkSplit
 from bertwright.corpus.config import SourceConfig
-from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, damaged
+from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, bad_encoding, damaged
 from bertwright.corpus.sources.dump import (
     END,
     PAGE,
     Header,
     Page,
     PageSplitter,
+    next_header,
     no_pages,
     parse_header,
     parse_page,
@@ -25,6 +28,7 @@ from bertwright.corpus.sources.dump import (
 from bertwright.corpus.sources.file import ExtractJob, File, Piece, Reader
 from bertwright.corpus.sources.format import Article, SourceFormat
 from bertwright.corpus.sources.pieces import between, bounds, read, spool
+from bertwright.corpus.sources.records import most_replaced
 from bertwright.corpus.wikitext.clean import is_disambiguation, paragraphs
 from bertwright.corpus.wikitext.definitions import read_definitions
 from bertwright.corpus.wikitext.links import redirect_target
@@ -32,6 +36,7 @@ from bertwright.corpus.wikitext.site import Site
 
 BOUNDARY = re.compile(b"(?=%b)" % PAGE)
 _HEAD = 2**16
+_AMPERSAND = re.compile(r"&(?:#([0-9]{1,9}|[xX][0-9A-Fa-f]{1,8});|([A-Za-z][A-Za-z0-9]{0,40});)?")
 # Characters that XML 1.0 §2.2 does not allow.
 _NO_CHARACTER = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 
@@ -44,7 +49,7 @@ def matches(head: bytes) -> bool:
 def page_bounds(file: File) -> list[int]:
     """The `bounds` of a dump: before pages, or between the streams of a multistream dump."""
     # The last stream of a multistream dump has only the closing tag.
-    return bounds(file, BOUNDARY, streams=(PAGE, END))
+    return bounds(file, BOUNDARY, streams=(PAGE, END, b"<mediawiki", b"<?xml"))
 
 
 def splits(
@@ -102,40 +107,73 @@ def _pages(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iter
     """Yield the pages of the piece; afterwards `state` has the last page and whether the export ends after it."""
     path, piece = job.file.path, job.piece
     splitting = PageSplitter(path, first=piece.start == 0)
+    streams = job.file.compression == "bz2" and piece.spool is None
+    start, after = (0, f" after byte {piece.start:,} of the file") if streams else (piece.start, "")
+    first_bad = -1
     for data in splitting.pages(read(job.file, piece)):
+        _check_same_wiki(job, splitting.header)
         try:
-            page = _readable(data, counts)
+            page, replaced = _readable(data)
         except ValueError as error:
-            streams = job.file.compression == "bz2" and piece.spool is None
-            offset, after = (0, f" after byte {piece.start:,} of the file") if streams else (piece.start, "")
-            raise damaged(path, data, offset + splitting.offset, error, after) from error
+            raise damaged(path, data, start + splitting.offset, error, after) from error
+        if replaced:
+            counts["replaced_characters"] += replaced
+            first_bad = start + splitting.offset if first_bad < 0 else first_bad
         yield page
         state["last"] = f"the page {page.title!r} (id {page.id})"
     counts["source_bytes"] = splitting.bytes
-    if not piece.last and splitting.rest:
+    if counts["replaced_characters"] > most_replaced(splitting.bytes):
+        raise bad_encoding(path, first_bad, job.file.encoding.upper(), after)
+    following = next_header(splitting.rest)
+    # A stream that ends one export may be the last before another begins.
+    if not piece.last and splitting.rest.rstrip() not in (b"", END) and not following:
         raise SourceError(f"{path} is damaged: a page has no end before byte {piece.stop:,}. Download it again.")
+    _check_same_wiki(job, following)
     state["ended"] = splitting.rest.rstrip() == END
     state["lost_bytes"] = 0 if state["ended"] else len(splitting.rest)
 
 
-def _readable(data: bytes, counts: Counter[str]) -> Page:
-    """The page, with U+FFFD in place of invalid UTF-8 and of characters not allowed in XML, so that one bad byte does
-    not make a dump unusable.
+def _check_same_wiki(job: ExtractJob, header: bytes) -> None:
+    """Raise `SourceError` if another export begins here that is of another wiki, whose namespaces have other names."""
+    if not header:
+        return
+    other = parse_header(header, job.file.path)
+    if (other.database, other.base, other.language) != (job.header.database, job.header.base, job.header.language):
+        raise SourceError(
+            f"{job.file.path} holds exports of two wikis, {job.header.database or job.header.base!r} and "
+            f"{other.database or other.base!r}. Give each wiki a file and a source of its own."
+        )
 
-    Adds their number to `replaced_characters` of `counts`. Raises `ValueError` for a page that is still not readable.
+
+def _readable(data: bytes) -> tuple[Page, int]:
+    """The page, and how many U+FFFD in it replace what is no character: invalid UTF-8, and what XML does not allow,
+    as it stands or as a reference to its number. One bad byte must not make a dump unusable.
+
+    An "&" that begins no reference is text, and the names of HTML are known. Raises `ValueError` for a page that is
+    still not readable.
     """
     try:
-        return parse_page(data)
+        return parse_page(data), 0
     except ValueError:
         decoded = data.decode(errors="replace")
-        text, forbidden = _NO_CHARACTER.subn("\ufffd", decoded)
-        # Do not count U+FFFD that the page itself contains.
-        undecodable = decoded.count("\ufffd") - data.count("\ufffd".encode())
-        if not forbidden + undecodable:
+        text = _AMPERSAND.sub(_allowed, _NO_CHARACTER.sub("\ufffd", decoded))
+        if text == decoded and "\ufffd" not in decoded:
             raise
         page = parse_page(text.encode())
-        counts["replaced_characters"] += forbidden + undecodable
-        return page
+        # Do not count U+FFFD that the page itself contains.
+        return page, text.count("\ufffd") - data.count("\ufffd".encode())
+
+
+def _allowed(reference: re.Match[str]) -> str:
+    """A reference as XML allows it."""
+    number, name = reference[1], reference[2]
+    if number:
+        code = int(number[1:], 16) if number[0] in "xX" else int(number)
+        allowed = code in (9, 10, 13) or 32 <= code < 0xD800 or 0xE000 <= code < 0xFFFE or 0x10000 <= code < 0x110000
+        return f"&#{code};" if allowed else "\ufffd"
+    if name in ("amp", "lt", "gt", "quot", "apos"):
+        return reference[0]
+    return escape(html5.get(f"{name};") or reference[0])
 
 
 FORMAT = SourceFormat(

@@ -24,7 +24,8 @@ _DEFAULT = WikitextConfig()
 _CALL = re.compile(r"\{\{([^{}|]{1,100})[|}]")
 
 # Possessive repeats here and below: markup that is never closed must take only linear time.
-_TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9]*+)(?=[\s/>])[^<>]*+>")
+# In a value in quotation marks ">" is a letter like any other.
+_TAG = re.compile(r"""</?([A-Za-z][A-Za-z0-9]*+)(?=[\s/>])(?:[^<>="']++|=\s*+(?:"[^"<\n]*+"|'[^'<\n]*+')|[="'])*+>""")
 # MediaWiki's protocols; at least one character of an address must follow.
 _ADDRESS = (
     r"(?:(?:(?:https?|s?ftps?|ircs?|mms|git|gopher|nntp|redis|ssh|svn|telnet|worldwind|wikipedia):)?//"

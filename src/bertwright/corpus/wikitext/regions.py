@@ -7,6 +7,7 @@ is kept (`<nowiki>`, TeX) is hidden from all later steps as `literal` text until
 
 import html
 import re
+from html.entities import html5
 from typing import Literal
 
 _DROPPED = (
@@ -110,5 +111,15 @@ def restore_literals(text: str) -> str:
 
 
 def decode_references(text: str) -> str:
-    """`text` with HTML character references decoded; a decoded line feed becomes a space."""
-    return _REFERENCE.sub(lambda reference: html.unescape(reference[0]).replace("\n", " "), text)
+    """`text` with HTML character references decoded; a decoded line feed becomes a space.
+
+    A name that HTML does not have is text, even if another begins it: "&notanentity;" is not "¬anentity;".
+    """
+    return _REFERENCE.sub(_decoded, text)
+
+
+def _decoded(reference: re.Match[str]) -> str:
+    written = reference[0]
+    if written[1] != "#":
+        return html5.get(written[1:], written).replace("\n", " ")
+    return html.unescape(written).replace("\n", " ")

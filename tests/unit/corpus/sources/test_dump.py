@@ -95,7 +95,7 @@ def test_offset_is_where_the_page_begins() -> None:
         assert data[splitter.offset :].startswith(page)
 
 
-@each_row("between", [b"<foo/>", b"text", b"</mediawiki><mediawiki>"])
+@each_row("between", [b"<foo/>", b"text", b"</mediawiki><foo>"])
 def test_data_between_pages_is_an_error(between: bytes) -> None:
     with pytest.raises(SourceError, match="expected after a page"):
         split(PAGES[0] + between + PAGES[1], 1000)

@@ -105,10 +105,14 @@ def test_a_text_that_is_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @each_row("write", [save, save_arrow])
-def test_invalid_bytes_are_an_error_with_their_position(tmp_path: Path, write: Any) -> None:
+def test_a_few_invalid_bytes_are_replaced_and_counted_and_many_are_refused(tmp_path: Path, write: Any) -> None:
     raw = pa.array([b"good"] * 299 + [b"bad \xff", b"good"], pa.binary())
     text = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
-    with pytest.raises(SourceError, match="row 299 of the column 'text' is not UTF-8 at its byte 4. Write"):
+    found = Read(write(tmp_path / "a", text=text), tmp_path)
+    assert found.texts[298:] == [["good"], ["bad \ufffd"], ["good"]] and found.counts["replaced_characters"] == 1
+    raw = pa.array([b"b\xff\xfed"] * 300, pa.binary())
+    text = pa.Array.from_buffers(pa.string(), len(raw), raw.buffers())
+    with pytest.raises(SourceError, match="is not UTF-8 between row 0 and (300|6): 600 bytes are no characters. Write"):
         Read(write(tmp_path / "a", text=text), tmp_path)
 
 
