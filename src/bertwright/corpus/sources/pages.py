@@ -9,8 +9,10 @@ import codecs
 import re
 from urllib.parse import unquote
 
-from bertwright.corpus.html_text import read_html
-from bertwright.corpus.sources.file import ExtractJob
+from bertwright.corpus.config import SourceConfig
+from bertwright.corpus.html_text import read_html, selectolax
+from bertwright.corpus.sources.dump import Header
+from bertwright.corpus.sources.file import ExtractJob, File
 from bertwright.corpus.sources.format import Article, PassedOverError
 from bertwright.corpus.sources.records import TruncatedRecordError, document, text_format
 
@@ -62,4 +64,9 @@ def _parse(job: ExtractJob, offset: int, html: str) -> Article | None:
     return Article(facts, page.paragraphs)
 
 
-FORMAT = text_format("html", matches, lambda _: _NEXT, _parse, bytes_per_text=6)
+def _no_header(file: File, config: SourceConfig) -> Header:
+    selectolax()  # a missing package is said before work starts
+    return Header()
+
+
+FORMAT = text_format("html", matches, lambda _: _NEXT, _parse, header=_no_header, bytes_per_text=6)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bertwright.corpus.config import SourceConfig
-from bertwright.corpus.html_text import read_html
+from bertwright.corpus.html_text import read_html, selectolax
 from bertwright.corpus.markdown_text import markdown_paragraphs
 from bertwright.corpus.sources.dump import Header
 from bertwright.corpus.sources.file import ExtractJob
@@ -64,6 +64,8 @@ def header_of(record: Any, config: SourceConfig) -> Header:
     schema = schema_of(record, config) if isinstance(record, dict) else None
     if schema is None:
         return Header()
+    if schema is HTML or (schema is ENTERPRISE and _in(record, "article_body", "html")):
+        selectolax()  # a missing package is said before work starts
     database, language = schema.wiki(record)
     parts = split_database(database)
     return Header("", database, wiki_address(database), language or (parts[0].replace("_", "-") if parts else ""))

@@ -95,6 +95,8 @@ def open_source(config: SourceConfig, downloads: Path, log: Log, *, copying: boo
             f"{Path(shown).name}/*{odd.path.suffix}."
         )
     _check_keys(config, files[0])
+    if (known := format_of(files[0].format)).is_text and not known.is_wiki:
+        known.header(files[0], config)  # raises where a package is missing
     return Source(config, _name(path), files)
 
 
