@@ -119,8 +119,9 @@ class VocabConfig(Section):
     alphabet_coverage: float = Field(0.9999, gt=0, le=1)
     """Share of all character occurrences that must be covered by characters that are entries, commonest first; a word
     with a rarer character becomes [UNK]. At least one character per 30 entries of `size` is kept, which in most
-    alphabets is all of them. Raises an error if `size` has no room for the characters; 1 keeps every character. It
-    excludes `trainer.add_characters = false`, which takes the characters of the trainer."""
+    alphabets is all of them; if the text has fewer, also those of ASCII and of its scripts that it lacks. Raises an
+    error if `size` has no room for the characters; 1 keeps every character. It excludes
+    `trainer.add_characters = false`, which takes the characters of the trainer."""
 
     unused: int = Field(0, ge=0)
     """Number of entries [unused0], [unused1], ... reserved for later use, as in the published BERT vocabularies."""

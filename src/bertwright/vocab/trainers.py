@@ -21,8 +21,10 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from itertools import chain, islice, repeat
 from math import floor
+from unicodedata import ucd_3_2_0
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +40,14 @@ ENTRIES_A_CHARACTER = 30
 trainers. That covers every character of an alphabetic script; it matters for scripts with thousands of characters."""
 
 
+_PRINTED = "‘’“”‚„«»‹›–—…·•°§©"
+_OF_SCRIPT = 0.01
+"""Share of a text's characters from which it is written in a script, and not only quotes it."""
+_SMALL_SCRIPT = 512
+"""Most characters of a script all of which become entries. Larger ones are Chinese and Korean, and Latin and Arabic,
+whose other letters are those of other languages."""
+
+
 def special_entries(unused: int) -> list[str]:
     """[PAD], [unused0], ..., [UNK], [CLS], [SEP], [MASK]: the order of the published vocabularies."""
     return [PAD, *(f"[unused{i}]" for i in range(unused)), UNK, CLS, SEP, MASK]
@@ -46,7 +56,8 @@ def special_entries(unused: int) -> list[str]:
 def first_entries(config: VocabConfig, words: Mapping[str, int]) -> tuple[list[str], list[str]]:
     """The special entries and the commonest characters of `words` with their ## forms, and the characters alone.
 
-    This ensures that no kept character becomes [UNK], not even inside a word. Raises `DataError` without text, and
+    This ensures that no kept character becomes [UNK], not even inside a word. Where there is room, characters that the
+    text lacks only because it is short follow (`_unseen`). Raises `DataError` without text, and
     `RecipeError` if the entries exceed the size.
     """
     characters, counts = count_characters(words)
@@ -55,16 +66,45 @@ def first_entries(config: VocabConfig, words: Mapping[str, int]) -> tuple[list[s
     covered = np.cumsum(counts)
     enough = 1 + int(np.searchsorted(covered, config.alphabet_coverage * covered[-1]))
     # Coverage alone would drop the rare letters of small alphabets even if there is room for all of them.
-    alphabet = characters[: max(enough, (config.size or 0) // ENTRIES_A_CHARACTER)]
+    room = (config.size or 0) // ENTRIES_A_CHARACTER
+    alphabet = characters[: max(enough, room)]
+    special = special_entries(config.unused)
+    more = min(room, ((config.size or 0) - len(special)) // 2) - len(alphabet)
+    if more > 0:
+        alphabet += islice(_unseen(config, characters, counts), more)
     # The ## form of a character that BERT always separates can never match: Chinese would waste thousands of entries.
     inside = [not _stands_alone(character) for character in alphabet]
-    special, entries = special_entries(config.unused), np.cumsum(inside) + np.arange(1, len(inside) + 1)
+    entries = np.cumsum(inside) + np.arange(1, len(inside) + 1)
     fitting = int(np.searchsorted(entries, (config.size or 0) - len(special), "right"))
     if fitting < len(alphabet):
         fits = covered[fitting - 1] / covered[-1] if fitting else 0.0
         raise _too_small(config, int(entries[-1]) + len(special), len(alphabet), fits)
     continuing = [CONTINUATION + character for character, needed in zip(alphabet, inside, strict=True) if needed]
     return [*special, *sorted(alphabet), *sorted(continuing)], sorted(alphabet)
+
+
+def _unseen(config: VocabConfig, characters: Sequence[str], counts: NDArray[np.int64]) -> Iterator[str]:
+    """Yield characters that a little text lacks by chance, but other texts of its kind have: those of ASCII, marks of
+    printed text, then all of its scripts."""
+    splitter, seen = bert_splitter(config.lower_case, config.strip_accents), {*characters}
+    by_script = Counter[str]()
+    for character, count in zip(characters, counts.tolist(), strict=True):
+        by_script[_script(character)] += count
+    wanted = {name for name, count in by_script.items() if name and count > _OF_SCRIPT * by_script.total()}
+    native = [chr(code) for code in range(0x80, 0x10000) if wanted and _script(chr(code)) in wanted]
+    sizes = Counter(map(_script, native))
+    for character in chain(map(chr, range(ord("!"), ord("~") + 1)), _PRINTED, native):
+        small = character.isascii() or sizes[_script(character)] <= _SMALL_SCRIPT
+        if small and character not in seen and splitter.words(character) == [character]:
+            yield character
+
+
+@cache
+def _script(character: str) -> str:
+    """The script of a letter, digit or mark, by the first word of its name; "" for any other character."""
+    # Of Unicode 3.2, as all versions of Python have it, so that the same text gives the same vocabulary everywhere.
+    known = ucd_3_2_0.category(character)[0] in "LMP" or ucd_3_2_0.category(character) == "Nd"
+    return ucd_3_2_0.name(character, "").partition(" ")[0] if known else ""
 
 
 def missing_characters(config: VocabConfig, entries: Sequence[str], words: Mapping[str, int]) -> list[str]:

@@ -97,3 +97,27 @@ def test_too_small_and_empty_are_errors() -> None:
         trained(size=100, unused=90)
     with pytest.raises(DataError, match="no text to train"):
         train_wordpiece(VocabConfig(size=200), WordPieceConfig(), count_words(["", " "], bert_splitter(False, False)))
+
+
+@each_row(
+    ("text", "unseen", "never"),
+    [
+        ("ပြည်ထောင်စု", "A~7ကဧ၀၉၊”", "กéÃ"),
+        ("ราชบุรี ราชบุรี", "A~7ฯ๙", "၀éက"),
+        ("Győr, Pécs", "AZ~7[", "ñЖ၀"),
+        ("ሰላም", "Aሀፐ", "é၀"),
+        ("한국", "A7", "글é"),
+    ],
+)
+def test_a_short_text_gets_the_characters_that_it_lacks_by_chance(text: str, unseen: str, never: str) -> None:
+    words = count_words([text], bert_splitter(False, False))
+    entries = train_wordpiece(VocabConfig(size=30_000), WordPieceConfig(), words)
+    assert {*unseen} <= {*entries} and {f"##{c}" for c in unseen if c.isalnum()} <= {*entries}
+    assert {*entries}.isdisjoint({*never} - {*text})
+    assert {*unseen}.isdisjoint(train_wordpiece(VocabConfig(size=200), WordPieceConfig(), words)), "there is no room"
+
+
+def test_characters_that_a_normalised_text_cannot_have_are_left_out() -> None:
+    config = VocabConfig(size=30_000, lower_case=True, strip_accents=True)
+    first, _ = first_entries(config, count_words(["ქართული ของ Duna"], bert_splitter(True, True)))
+    assert {"q", "7", "ฯ"} <= {*first} and {"Q", "é", "\u0e31", "\u0e48"}.isdisjoint(first)
