@@ -15,7 +15,7 @@ from unicodedata import category, is_normalized, normalize
 from bertwright.core.errors import DataError
 from bertwright.core.files import MAX_JSON, read_bytes
 from bertwright.core.json_values import parse_json
-from bertwright.corpus.characters import compose
+from bertwright.corpus.characters import WORD_BREAK, compose
 from bertwright.vocab.config import LONGEST_WORD, MAX_FILE, VocabConfig
 
 PAD, UNK, CLS, SEP, MASK = SPECIALS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -25,6 +25,8 @@ FILES = ("vocab.txt", "tokenizer.json")
 _NO_TOKENIZER = "is not a tokenizer.json of the library tokenizers. Give a vocab.txt instead."
 _WORDPIECE = "WordPiece"
 _FORMS = ("NFC", "NFD", "NFKC", "NFKD")
+WORD_BREAKS = {"type": "Replace", "pattern": {"Regex": WORD_BREAK}, "content": " "}
+"""The normalizer of `vocab.split` that makes zero-width spaces between words spaces, as tokenizer.json has it."""
 
 
 class TextSettings(NamedTuple):
@@ -177,7 +179,7 @@ def _of_normalizers(parts: list[Mapping[str, Any]]) -> TextSettings | None:
         elif part.get("type") in ("Lowercase", "StripAccents"):
             lower_case = lower_case or part["type"] == "Lowercase"
             strip_accents = strip_accents or part["type"] == "StripAccents"
-        elif part.get("type") not in _FORMS:
+        elif part.get("type") not in _FORMS and part != WORD_BREAKS:
             return None
     return TextSettings(lower_case, strip_accents)
 

@@ -1,6 +1,7 @@
 """Splits text into BERT's words: normalised, and cut at spaces, punctuation and CJK characters.
 
-Text is normalised to Unicode NFC (the normal form of the corpus), then by BERT's rules: control characters are removed,
+Text is normalised to Unicode NFC (the normal form of the corpus), a zero-width space that separates words, as in Khmer,
+becomes a space (`corpus.characters.WORD_BREAK`), and then BERT's rules apply: control characters are removed,
 white space is unified, CJK ideographs are separated, and, each only if requested, letters are lower-cased and accents
 stripped. In the originals one switch did both (and could not be turned off in NVIDIA's example builder).
 
@@ -20,8 +21,9 @@ from itertools import islice
 from unicodedata import is_normalized, ucd_3_2_0
 
 import numpy as np
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
+from bertwright.corpus.characters import WORD_BREAK
 from bertwright.vocab.config import LONGEST_WORD
 from bertwright.vocab.entries import CLS, CONTINUATION, SEP, SPECIALS, UNK
 from bertwright.vocab.word_table import WordTable, lines_of, pretokenize, text_of
@@ -103,13 +105,14 @@ class _Characters(dict[int, str]):
 
 
 def normalizer(lower_case: bool, strip_accents: bool) -> normalizers.Sequence:
-    """NFC, then BERT's normalisation with the two settings passed explicitly: neither implies the other."""
+    """NFC and word breaks, then BERT's normalisation with the two settings; neither of them implies the other."""
     # Both are passed: if omitted, `strip_accents` follows `lowercase`, like the single switch of the originals.
     bert = normalizers.BertNormalizer(
         clean_text=True, handle_chinese_chars=True, lowercase=lower_case, strip_accents=strip_accents
     )
     # NFC first, the form of the corpus: other texts may encode the same letter in two ways.
-    return normalizers.Sequence([normalizers.NFC(), bert])
+    # Before BERT's rules, which remove it: the words of a line of Khmer would become one of hundreds of letters.
+    return normalizers.Sequence([normalizers.NFC(), normalizers.Replace(Regex(WORD_BREAK), " "), bert])
 
 
 @cache

@@ -6,11 +6,13 @@ Read in src/llama-vocab.cpp and compared code point by code point, with and with
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from bertwright.corpus.characters import WORD_BREAK
 from bertwright.export.runtimes.differences import (
     CASED,
     LOWER,
@@ -21,7 +23,7 @@ from bertwright.export.runtimes.differences import (
     words,
 )
 from bertwright.vocab.config import LONGEST_WORD
-from bertwright.vocab.entries import CONTINUATION, TextSettings
+from bertwright.vocab.entries import CONTINUATION, WORD_BREAKS, TextSettings
 
 WORD_START = "\u2581"
 """In its format an entry that starts a word begins with this, and one that continues a word with nothing."""
@@ -41,7 +43,7 @@ def unsupported(tokenizer: Mapping[str, Any]) -> str:
             for setting in ("clean_text", "handle_chinese_chars"):
                 if not part.get(setting, True):
                     return f"has {setting} = false, and llama.cpp always does that"
-        elif part.get("type") not in _FORMS:
+        elif part.get("type") not in _FORMS and part != WORD_BREAKS:
             return f"has the normalization {part.get('type')}, which llama.cpp does not know"
     splitter = (tokenizer.get("pre_tokenizer") or {}).get("type")
     if splitter != "BertPreTokenizer":
@@ -85,6 +87,10 @@ def _composed(text: str, settings: TextSettings) -> Iterator[str]:
 
 def _spaces(text: str, settings: TextSettings) -> Iterator[str]:
     return (character for character in text if character in "\v\f\x85")
+
+
+def _breaks(text: str, settings: TextSettings) -> Iterator[str]:
+    return (text[found.start() - 1 : found.end() + 1] for found in re.finditer(WORD_BREAK, text))
 
 
 def _marks(text: str, settings: TextSettings) -> Iterator[str]:
@@ -142,6 +148,12 @@ DIFFERENCES: Sequence[Difference] = (
         CASED,
         "llama.cpp does not compose letters and their accents, so texts must be in NFC",
         _composed,
+    ),
+    Difference(
+        "ខ\u200bគ",
+        CASED,
+        "A zero-width space between words, as in Khmer, is a space here, and llama.cpp removes it",
+        _breaks,
     ),
     Difference("a\vb", CASED, "BERT removes this control character, which is a space for llama.cpp", _spaces),
     Difference(
