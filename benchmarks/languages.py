@@ -111,21 +111,22 @@ def main() -> None:
     options = parser.parse_args()
     print("| text | language | bytes | prose kept | dropped |\n|" + " --- |" * 5)
     languages: dict[bool, dict[str, Counter[str]]] = {True: {}, False: {}}
+    enough = list[bool]()
     for name, language, lines in texts(options.folder):
         if sum(map(len, lines)) < SHORTEST:
             continue
         keep, sizes = DocumentFilter(FilterConfig(), language), Counter[str]()
         for document in documents(lines, options.size):
             sizes.update(count(document, language, keep))
+        enough.append(share(sizes) >= ENOUGH)
         languages[language in wikis()].setdefault(language, Counter()).update(sizes)
-        if options.all or share(sizes) < ENOUGH:
+        if options.all or not enough[-1]:
             why = ", ".join(f"{reason} {n:,}" for reason, n in sizes.most_common() if reason != "kept")
             print(f"| {name} | {language} | {sizes.total():,} | {share(sizes):.1%} | {why} |")
+    print(f"\nOf {len(enough)} texts {sum(enough)} keep {ENOUGH:.0%} or more;", end="")
     for known, counts in languages.items():
-        enough = sum(share(sizes) >= ENOUGH for sizes in counts.values())
-        name = "languages with a Wikipedia" if known else "other languages"
-        print(f"\n{name}: {enough} of {len(counts)} keep {ENOUGH:.0%} or more", end="")
-    print()
+        good = sum(share(sizes) >= ENOUGH for sizes in counts.values())
+        print(f" of {len(counts)} languages with{'' if known else 'out'} a Wikipedia {good}", end="" if known else "\n")
 
 
 def share(sizes: Counter[str]) -> float:

@@ -30,3 +30,10 @@ def test_single_accents_do_not_combine() -> None:
 def test_words_are_counted_over_all_sentences() -> None:
     counted = count_words(["a b, a", "B"] * 1500, bert_splitter(True, False))
     assert counted == {"a": 3000, "b": 3000, ",": 1500}
+
+
+def test_a_space_of_no_width_separates_words_of_scripts_without_spaces() -> None:
+    words = bert_splitter(False, False).words
+    assert words("ទៅ\u200bផ្សារ") == ["ទៅ", "ផ្សារ"]
+    assert words("ก\u200bข\u200bA4\u200b၁\u200bမ") == ["ก", "ข", "A4၁", "မ"]
+    assert words("zero\u200bwidth ខ\u200b. \u200bខ") == ["zerowidth", "ខ", ".", "ខ"], "as in BERT"

@@ -31,6 +31,7 @@ NASTY = [
     "a\u0301 e\u0301\u0302 \u0301lone mark",
     "soft\u00adhyphen zero\u200bwidth \ufeffbom \x00nul \x07bell",
     "日本語と한국어 中文abc文",
+    "ទៅ\u200bផ្សារ\u200b២០\u200b\u200bA4 \u200bก\u200b.\u200bข b\u200bc",
     "ΣΊΣΥΦΟΣ ΣΑΣ İstanbul ǅ straße ﬁ",
     "emoji 👩‍👩‍👧 🇭🇺 e.g. U.S.A. can't-won't",
     "x" * 101 + " " + "y" * 100,
@@ -76,6 +77,7 @@ ALPHABETS = [
     "한국어\u1112\u1161\u11ab 中文、。",  # Hangul syllables and the letters they are made of
     "কাে\u09d7ো ब\u093cक़",  # Indic signs that combine
     "\t\n\r\x00\x07\x1c\x85\xa0\xad\u200b\u2028\ufeff\ufffd ab",
+    "កខ្ិก\u200b\u200b1.a ",  # words separated without spaces
     "#[MASKUNSEPCL] ab",
 ]
 
