@@ -28,7 +28,6 @@ _ROMAN = re.compile(r"(?=[IVXLCDM])M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:
 _HYPHENS = ("-", "\u2010", "\u2011")
 # A number, or the second initial of a name ("J.-P. Sartre"); the era of "av. J.-C." ends many sentences.
 _ALONE = re.compile(rf"{_ORDINAL.pattern}|-[^\W\d_a-zC]\.")
-_OPENED = (' "', " '", " ”", " ’", " »")
 _LETTER, _VOWEL = r"[^\W\d_]", "[aeiouyäöüáéíóúýěů]"
 # After a word of five letters or more with a vowel among the last three: abbreviations of this form are rare.
 _BEFORE_DIGIT = re.compile(
@@ -38,12 +37,11 @@ _IN_NAME = re.compile(r"[A-Za-z\d][!?]+ *\Z")
 _NAME_GOES_ON = re.compile("[A-Za-z\u30a1-\u30ff]")
 _OWN_STOP = re.compile(rf"(?![A-Za-z])[^\W\d_][{MARKS}]*\.\Z")
 """A stop after a letter that is not Latin."""
-# Marks of words, which sentencex takes for opening quotation marks, so that it cuts nothing until another mark. Hebrew
-# abbreviations have one before the last letter ("צה\"ל"); after prefixes it may also open a quotation.
-_GERSHAYIM = re.compile(r'"(?<=[א-ת]")(?=[א-ת])(?:(?=.(?![א-ת]))|(?<!\b[בהוכלמש]")(?<!\b[בהוכלמש]{2}"))')
-_TURNED_COMMA = re.compile(r"‘(?<=[^\W\d_]‘)(?=[^\W\d_])")  # o‘zbek
-# 'n, 's, 'o: not an opening mark if no quotation ends with a stop and a closing mark before the next such word.
-_APOSTROPHE = re.compile(r"'(?<!\w')(?=\w)(?!(?:[^']++|(?<=\w)')*+(?<=[.!?…])'(?!\w))")
+# sentencex ends no sentence between two quotation marks that it takes for a pair, and often pairs a closing mark with the
+# next opening one, or the marks of words (צה"ל, o‘zbek, 'n). So it is shown no pairs: every opening mark as a sign that
+# it does not know, every closing one as one that closes nothing.
+_MARKS = re.compile("[\"“”„«»‘‚‹›`]|'(?<!\\w')|(?<=[.!?…])[’']|'(?=')|(?<=')'")
+_OPENS, _CLOSES = "‵", "”"
 # Characters passed to sentencex at once; its time is quadratic where quotation marks stay open.
 _WINDOW = 4096
 
@@ -79,7 +77,6 @@ def splitter(language: str) -> Callable[[str], list[str]]:
 
 def _cuts(rules: JoinRules, pieces: list[str]) -> list[int]:
     """The ends of the pieces that are not joined with the next one, except the last."""
-    _move_opening_quotes(pieces)
     cuts, end = list[int](), 0
     for left, right in pairwise(pieces):
         end += len(left)
@@ -88,20 +85,27 @@ def _cuts(rules: JoinRules, pieces: list[str]) -> list[int]:
     return cuts
 
 
-def _move_opening_quotes(pieces: list[str]) -> None:
-    """Move a quotation mark after a space at the end of a piece to the next piece, which it opens."""
-    for i in range(len(pieces) - 1):
-        if pieces[i].endswith(_OPENED):
-            pieces[i + 1] = pieces[i][-1] + pieces[i + 1]
-            pieces[i] = pieces[i][:-1]
+def _orient_marks(text: str) -> str:
+    """The text, of the same length, with every quotation mark replaced by the sign of those that open or close."""
+    if text.isascii() and '"' not in text and "'" not in text:
+        return text
+    opened = False
 
+    def orient(mark: re.Match[str]) -> str:
+        nonlocal opened
+        at, sign = mark.start(), mark[0]
+        before, after = text[at - 1 : at], text[at + 1 : at + 2]
+        if not before or before in " ([{—–-/":
+            opens = after != " " if after and (sign not in "«»“„‘‚‹›\"" or after != " ") else False
+            if after == " ":
+                opens = not opened if sign == '"' else sign in "«“„‘‚‹`"
+        else:
+            opens = False
+        if sign == '"':
+            opened = opens
+        return _OPENS if opens else _CLOSES
 
-def _without_marks_of_words(text: str) -> str:
-    """The text, of the same length, with letters for the marks of words that look like opening quotation marks."""
-    for mark, of_words, letter in (('"', _GERSHAYIM, "״"), ("‘", _TURNED_COMMA, "ʻ"), ("'", _APOSTROPHE, "ʼ")):
-        if mark in text:
-            text = of_words.sub(letter, text)
-    return text
+    return _MARKS.sub(orient, text)
 
 
 def _may_be_full_width(text: str) -> bool:
@@ -147,11 +151,18 @@ def _is_part_of_token(start: str) -> bool:
 
 def _pieces(language: str, text: str) -> list[str]:
     """The pieces into which sentencex cuts the text, each with the spaces after it."""
-    plain = _without_marks_of_words(text)
+    plain = _orient_marks(text)
     pieces = _pieces_of_plain(language, plain)
     if plain == text:
         return pieces
-    return [text[start:stop] for start, stop in pairwise([0, *accumulate(map(len, pieces))])]
+    ends = list(accumulate(map(len, pieces)))
+    for i, end in enumerate(ends[:-1]):
+        while plain[end - 1] == _OPENS:
+            end -= 1
+        if plain[end] == _CLOSES:
+            end += 1 + (plain[end + 1 : end + 2] == " ")
+        ends[i] = end
+    return [text[start:stop] for start, stop in pairwise([0, *ends])]
 
 
 def _pieces_of_plain(language: str, text: str) -> list[str]:
