@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tests.rows import each_row
 
 from bertwright.corpus.split import splitter
+from bertwright.corpus.wikis import wikis
 
 pytestmark = pytest.mark.heavy
 
@@ -82,6 +83,38 @@ def test_hungarian_sentences_that_are_two() -> None:
         ("nl", "Dat was ca. 'n meter, zei 's avonds een 'kenner'."),
         ("ka", "ომი ძვ.წ. 331 წელს დაიწყო."),
         ("xx", "A Exma.ª Sra. disse que o 3.º lugar basta."),
+        ("my", "မြန်မာ၏ မြို့တော်၊ ရန်ကုန်မြို့။"),
+        ("als", "Des isch im 14. Joorhundert gsi."),
+        ("bar", "Des is im 14. Joarhundat gwen."),
+        ("frr", "Diar wiar uun't 14. Juarhunert."),
+        ("ksh", "Dat wor em 14. Johrhundert."),
+        ("lb", "Dat war am 14. Joerhonnert."),
+        ("nds", "Dat weer in't 14. Johrhunnert."),
+        ("pdc", "Sell waar im 14. Yaahrhunnert."),
+        ("pfl", "Des war im 14. Johrhunnert."),
+        ("stq", "Dät waas in dät 14. Jierhunnert."),
+        ("is", "Hann las 3. Mósebók í gær."),
+        ("en", "See Ch. 5 and Vol. 3, pp. 12 and Fig. 2 of Ms. Smith."),
+        ("ca", "Vegeu el núm. 5 i la pàg. 12 del llibre."),
+        ("ka", "ის ცხოვრობდა ქ. თბილისში და იხ. გვ. 12."),
+        ("hr", "Bio je npr. Zagreb u ul. Marka Marulića i sv. Ivana."),
+        ("vi", "Ông sống ở TP. Hồ Chí Minh với TS. Nguyễn."),
+        ("id", "Ia tinggal di Jl. Sudirman No. 5 bersama Ir. Soekarno dan Hj. Siti."),
+        ("hi", "डॉ. राम और पं. नेहरू 5 कि. मी. दूर रहते थे।"),
+        ("mr", "ते ५ कि. मी. दूर आहे."),
+        ("ta", "திரு. ராமன் கி.மு. 300 இல் வாழ்ந்தார், எம். ஜி. ராமச்சந்திரன் அல்ல."),
+        ("fr", "Il rencontra M. Pompidou."),
+        ("es", "Allí vio a J. García."),
+        ("ru", "Там был А. Пушкин."),
+        ("ko", '그는 "안녕하세요." 라고 말했다.'),
+        ("ko", "그는 “가자!”라며 갔다."),
+        ("ko", '"정말인가?" 하고 물었다.'),
+        ("en", "He said hello! , and left."),
+        ("en", "He came (why?) ; then left."),
+        ("en", "Good! / Bad."),
+        ("en", "Which one? : The first."),
+        ("en", '"..." He left.'),
+        ("xx", "The cafe (St. 3) opened."),
     ],
 )
 def test_sentences_of_other_languages_that_stay_whole(language: str, sentence: str) -> None:
@@ -120,13 +153,40 @@ def test_sentences_of_other_languages_that_stay_whole(language: str, sentence: s
         ("af", ["Kaapstad is 'n stad.", "Dit is 'n hawe.", "Die naam beteken 'kaap'.", "Dit is groot."]),
         ("nap", ["'O paese è bello.", "'A gente canta.", "Stanno 'e case e 'o mare, nu po' luntano."]),
         ("it", ["Dormì un po' male.", "Un 'amico' disse di sì.", "Poi partì un po' tardi.", "Disse: 'Parto ora.'"]),
-        ("en", ["'I don't know. It's his fault.'", "He left, 'cause he had to.", "The 'cat' slept."]),
+        ("en", ["'I don't know.", "It's his fault.'", "He left, 'cause he had to.", "The 'cat' slept."]),
         ("ka", ["თბილისი დედაქალაქია.", "ქალაქი მტკვარზე მდებარეობს.", "კი."]),
+        ("my", ["ကျွန်ုပ်သည်၊ ကျောင်းသို့ သွား၏ ထို့နောက်။", "ပြန်လာသည်။"]),
+        ("kk", ["Қала ірге тасын қалады.", "1990 жылы ашылды."]),
+        ("ca", ["La ciutat creix.", "1990 fou un any dur."]),
+        ("oc", ["La vila creis.", "1990 foguèt un an."]),
+        ("cs", ["Město rychle rostlo.", "1990 bylo rokem změn."]),
+        ("als", ["D Stadt isch gwachse.", "1990 isch si gross gsi."]),
+        ("mr", ["ते ५ कि. मी. दूर आहे.", "तो आला."]),
+        ("ru", ["Это случилось в городе N.", "В городе было тихо."]),
+        ("ko", ['그는 "안녕하세요."라고 말했다.', "그리고 갔다."]),
+        ("en", ['He left. "..."', "Then she came."]),
+        ("en", ["It was late. )", "Then she came."]),
+        ("en", ["(He left.)", "Then she came."]),
+        ("en", ["(1) It was cold.", "They left.", "(2) He stayed.", "• A bullet.", "Another."]),
+        ("en", ['He said: "It is late.', "We must go.", 'Come!"', "They left."]),
+        ("ro", ["Era un „capăt.", "Altul a venit.", "Apoi „casa” a fost."]),
+        ("fr", ["Il dit : « Je pars.", "Je reviens. »", "Puis il partit."]),
+        ("de", ["Er sagte: „Ich gehe.", "Du bleibst.“", "Dann ging er."]),
         ("xmf", ["ზუგდიდი ნოღა რე.", "ნოღას ოხორანს.", "თენა რე."]),
     ],
 )
 def test_sentences_that_are_two(language: str, sentences: list[str]) -> None:
     assert splitter(language)(" ".join(sentences)) == sentences
+
+
+def test_an_initial_ends_no_sentence_in_any_language() -> None:
+    cut = [code for code in wikis() if len(splitter(code)("Xaaa rencontra M. Pompidou et V. Hugo.")) > 1]
+    assert cut == []
+
+
+def test_a_sentence_may_begin_with_a_number_in_every_language() -> None:
+    whole = [code for code in wikis() if len(splitter(code)("Una maison marana. 1990 maisons.")) < 2]
+    assert whole == []
 
 
 @each_row(("language", "stop"), [("km", "។"), ("bo", "།"), ("bo", "། "), ("am", "፡")])

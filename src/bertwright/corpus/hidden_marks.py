@@ -1,0 +1,59 @@
+"""Text as sentencex is shown it: without pairs of quotation marks and without list markers.
+
+sentencex ends no sentence between two marks that it takes for a pair, so a quotation of three sentences stays whole.
+Worse, it pairs a closing mark with the next opening one where a mark is missing, and takes marks of words for opening
+ones (צה"ל, o‘zbek, 'n), so that no sentence of the prose between them ends. Nor does one end in brackets, or after
+a bullet.
+"""
+
+from __future__ import annotations
+
+import re
+
+OPENS, CLOSES = "‵", "”"
+"""What stands for a mark that opens or closes a quotation: the first is none that sentencex knows."""
+# A search for one character takes a thirtieth of the time that a class of characters takes.
+_MARKS = [
+    *((mark, re.compile(mark)) for mark in "“”„«»‘‚‹›`•◦▪■●"),
+    ("'", re.compile("'(?:(?<!\\w')|(?=')|(?<=''))")),
+    ("’", re.compile("’(?<!\\w’)")),
+    # The number of a list, or a sentence.
+    ("(", re.compile(r"\((?:(?=[A-Za-z\d]{1,6}\) )|(?:(?<=[.!?…] \()|(?<=\A\())(?=[^\W\da-z_]))")),
+]
+_ASCII_MARKS = [(mark, pattern) for mark, pattern in _MARKS if mark.isascii()]
+_STRAIGHT = re.compile('"')
+_BEFORE_OPENING = f"' ([{{—–-/`{OPENS}"
+_CLOSE_ALONE = "»”’›'"
+
+
+def hide_marks(text: str) -> str:
+    """The text, of the same length, with `OPENS` or `CLOSES` for each quotation mark, and `OPENS` for a bullet and for
+    a bracket around the number of a list or around a sentence; apostrophes in words stay.
+    """
+    for mark, pattern in _ASCII_MARKS if text.isascii() else _MARKS:
+        if mark in text:
+            text = pattern.sub(_hide, text)
+    return _hide_straight(text) if '"' in text else text
+
+
+def _hide(mark: re.Match[str]) -> str:
+    at, text = mark.start(), mark.string
+    if at > 0 and text[at - 1] not in _BEFORE_OPENING:
+        return CLOSES
+    # Between two spaces only its form tells.
+    return CLOSES if text[at + 1 : at + 2] in " " and mark[0] in _CLOSE_ALONE else OPENS
+
+
+def _hide_straight(text: str) -> str:
+    opened = False
+
+    def hide(mark: re.Match[str]) -> str:
+        nonlocal opened
+        at = mark.start()
+        opens = at == 0 or text[at - 1] in _BEFORE_OPENING
+        if opens and text[at + 1 : at + 2] in " ":  # between two spaces: every second one opens
+            opens = not opened
+        opened = opens
+        return OPENS if opens else CLOSES
+
+    return _STRAIGHT.sub(hide, text)
