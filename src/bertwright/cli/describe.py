@@ -230,6 +230,7 @@ def _columns(path: Path) -> list[str] | None:
 
 
 def _source(path: Path) -> dict[str, Any]:
+    from bertwright.corpus.config import SourceConfig
     from bertwright.corpus.sources.detect import examine
     from bertwright.corpus.sources.file import Reader
     from bertwright.corpus.sources.known import format_of as source_format_of
@@ -251,5 +252,7 @@ def _source(path: Path) -> dict[str, Any]:
         head = b"".join(itertools.islice(Reader(source), 2))
         titles = [part.partition(b"</title>")[0].decode(errors="replace") for part in head.split(b"<title>")[1:]]
         return {**facts, "first pages": titles[:10]}
+    if wiki := format.header(source, SourceConfig(path=str(path))).database:
+        facts["wiki"] = wiki
     text = next(iter(Reader(source))).decode(errors="replace")
     return {**facts, "first lines": "\n".join(text.splitlines()[:SHOWN])}

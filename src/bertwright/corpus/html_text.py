@@ -30,6 +30,7 @@ class HtmlPage:
     paragraphs: list[Paragraph]
     title: str = ""
     url: str = ""
+    revision: int = 0
     kind: Literal["article", "redirects", "disambiguations"] = "article"
 
 
@@ -71,6 +72,7 @@ _SPACE = re.compile(r"[ \t\n\r\f\v]+")
 _DISPLAY = re.compile(r"\{\\(?:display|text)style\s*(.*)\}", re.DOTALL)
 _WIKI = "#mw-content-text, .mw-parser-output, section[data-mw-section-id], body.mw-body-content, body.parsoid-body"
 _CONTENT = "main, [role=main], article, #content, #main, #main-content, .post-content, .entry-content, .article-body"
+_REVISION = re.compile(r"/revision/(\d{1,18})$")
 _ANY_TAG = re.compile(r"<[^<>]*>|\n")
 _TAG_NAME = re.compile(r"<(/?[A-Za-z][A-Za-z0-9]*)")
 _UNCLOSED = _tags("area br col dd dt embed hr img input li link meta option p param source td th tr track wbr")
@@ -106,13 +108,13 @@ def read_html(html: str, maths: Maths = "drop", *, wiki: bool = False) -> HtmlPa
         return HtmlPage([], _title(tree))
     found = tree.css_first(_WIKI)
     wiki = wiki or found is not None
-    title, url = _title(tree), _address(tree)
+    title, url, revision = _title(tree), _address(tree), _revision(tree)
     if tree.css_first("meta[http-equiv=refresh i][content*='url=' i], link[rel='mw:PageProp/redirect']") is not None:
-        return HtmlPage([], title, url, "redirects")
+        return HtmlPage([], title, url, revision, "redirects")
     if tree.css_first("meta[property='mw:PageProp/disambiguation']") is not None:
-        return HtmlPage([], title, url, "disambiguations")
+        return HtmlPage([], title, url, revision, "disambiguations")
     blocks = _Walk(_is_dropped_of_wiki, maths).blocks(_wiki_root(tree)) if wiki else _web_blocks(tree, maths)
-    return HtmlPage(_paragraphs(blocks, title), title, url)
+    return HtmlPage(_paragraphs(blocks, title), title, url, revision)
 
 
 def _is_too_deep(html: str) -> bool:
@@ -159,6 +161,17 @@ def _web_root(tree: Any) -> Any:
 def _prose(element: Any) -> int:
     """Characters in paragraphs of an element."""
     return sum(len(paragraph.text()) for paragraph in element.css("p"))
+
+
+def page_address(head: str) -> str:
+    """The address that the beginning of a page names; "" if it names none."""
+    return _address(selectolax()(head))
+
+
+def _revision(tree: Any) -> int:
+    """The number of the revision that Parsoid writes on the first element."""
+    found = _REVISION.search(tree.root.attributes.get("about") or "") if tree.root is not None else None
+    return int(found[1]) if found else 0
 
 
 def _title(tree: Any) -> str:

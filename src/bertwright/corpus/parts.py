@@ -23,7 +23,7 @@ from bertwright.corpus.extract import extract
 from bertwright.corpus.sources.dump import Header, PageSplitter, parse_page
 from bertwright.corpus.sources.file import ExtractJob, File, Piece
 from bertwright.corpus.sources.known import format_of
-from bertwright.corpus.sources.pieces import between, read, spool
+from bertwright.corpus.sources.pieces import PLAIN_BYTES, between, read, spool
 from bertwright.corpus.sources.source import Source
 from bertwright.corpus.sources.wiki import BOUNDARY, page_bounds, read_header
 from bertwright.corpus.wikitext.definitions import plain_definition
@@ -201,7 +201,12 @@ class Extraction:
     def _pieces(self) -> Iterator[tuple[File, Piece]]:
         """The pieces of all files in order."""
         first = 0
-        for file in self.source.files:
+        for file, *more in _groups(self.source.files):
+            if more:
+                size = sum(each.size for each in (file, *more))
+                yield file, Piece(self.number, first, 0, file.size, size, last=True, more=tuple(more))
+                first += 1
+                continue
             splits = format_of(file.format).splits
             for piece in splits(file, self.source.config, self.number, first, self.folder, self.share):
                 yield file, piece
@@ -219,6 +224,23 @@ class Extraction:
                 config, source = self.config, self.source.config
                 header = header_of(file, source)
                 yield ExtractJob(piece, file, header, config, source, self.folder, definitions, self.table)
+
+
+def _groups(files: Sequence[File]) -> Iterator[list[File]]:
+    """Yield the files in order, each alone, or together where they are too small for a piece each."""
+    group, size = list[File](), 0
+    for file in files:
+        many = format_of(file.format).many_files
+        if group and (not many or size + file.size > PLAIN_BYTES):
+            yield group
+            group, size = [], 0
+        group.append(file)
+        size += file.size
+        if not many:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
 def gather(config: CorpusConfig, source: Source, paths: list[Path], log: Log) -> Parts:

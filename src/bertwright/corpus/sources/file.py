@@ -176,6 +176,9 @@ class Piece:
     spool: Path | None = None
     """The file of decoded bytes, where the file could only be decoded from its beginning."""
 
+    more: tuple[File, ...] = ()
+    """Further files that it covers from beginning to end, where files are too small for a piece each."""
+
     copy: Path | None = None
     """The file of decoded bytes that the search for templates saved, so that they are not decoded twice."""
 

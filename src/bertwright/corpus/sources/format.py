@@ -114,6 +114,8 @@ class SourceFormat:
     is_wiki: bool = False
     """Whether its files are MediaWiki exports, with a header, pages and templates, to which `corpus.wikitext` and
     `corpus.keep_disambiguation` apply."""
+    many_files: bool = False
+    """Whether its files are so many and so small that several are read as one piece."""
     header: Callable[[File, SourceConfig], Header] = no_header
     """What a file says of the wiki that its texts are from."""
     bytes_per_text: float = 1.0

@@ -47,11 +47,18 @@ def format_of(kind: str) -> SourceFormat:
 
 def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     """Yield the documents of the piece, read by its format; only the last piece reports that a file is truncated."""
+    ended, lost = True, 0
+    for file in (job.file, *job.piece.more):
+        whole = replace(job.piece, start=0, stop=file.size, more=()) if job.piece.more else job.piece
+        yield from _documents(replace(job, file=file, piece=whole), counts, state)
+        ended, lost = ended and state["ended"], lost + state["lost_bytes"]
+    # Pieces before the last end where the next begins, not at the end of the file.
+    state["ended"], state["lost_bytes"] = (ended, lost) if job.piece.last else (True, 0)
+
+
+def _documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
     try:
         yield from format_of(job.file.format).documents(job, counts, state)
     except DamagedStreamError as error:
         before = f"The last whole one before is {state['last']}." if "last" in state else "None of its part is whole."
         raise SourceError(f"{error} {before}") from error
-    # Pieces before the last end where the next begins, not at the end of the file.
-    if not job.piece.last:
-        state["ended"], state["lost_bytes"] = True, 0

@@ -10,9 +10,9 @@ import re
 from urllib.parse import unquote
 
 from bertwright.corpus.config import SourceConfig
-from bertwright.corpus.html_text import read_html, selectolax
+from bertwright.corpus.html_text import page_address, read_html
 from bertwright.corpus.sources.dump import Header
-from bertwright.corpus.sources.file import ExtractJob, File
+from bertwright.corpus.sources.file import ExtractJob, File, Reader
 from bertwright.corpus.sources.format import Article, PassedOverError
 from bertwright.corpus.sources.records import TruncatedRecordError, document, text_format
 
@@ -22,6 +22,7 @@ _FIRST = re.compile(rb"(?:\s++|<!--(?:(?!-->).)*+-->|<\?xml[^>]*+>)*+(?:<!doctyp
 _CHARSET = re.compile(
     rb"<meta\s[^>]*?charset\s*=\s*[\"']?\s*([\w:.-]+)|<\?xml\s[^>]*?encoding\s*=\s*[\"']([\w:.-]+)", re.I
 )
+_HEAD = 2**14
 _SUFFIX = re.compile(r"\.x?html?(?:\.(?:bz2|gz|xz|zst))?$", re.IGNORECASE)
 _END = re.compile(r"</(?:html|body)\s*>", re.IGNORECASE)
 # HTML's rule (encoding.spec.whatwg.org): these names mean the code page of Windows that extends them.
@@ -60,13 +61,18 @@ def _parse(job: ExtractJob, offset: int, html: str) -> Article | None:
     if not _END.search(html, max(0, len(html) - 4096)) and job.piece.cut:
         raise TruncatedRecordError
     title = page.title or unquote(_SUFFIX.sub("", job.file.path.name)).replace("_", " ")
-    facts = document(job, "", {"title": title, "url": page.url}, offset).facts
+    facts = document(job, "", {"title": title, "url": page.url, "revision": page.revision}, offset).facts
     return Article(facts, page.paragraphs)
 
 
-def _no_header(file: File, config: SourceConfig) -> Header:
-    selectolax()  # a missing package is said before work starts
-    return Header()
+def _read_header(file: File, config: SourceConfig) -> Header:
+    """The address of the first page, which tells the licence of a wiki of Wikimedia."""
+    head = b""
+    for block in Reader(file, size=_HEAD):
+        head += block
+        if len(head) >= _HEAD:
+            break
+    return Header(base=page_address(head[:_HEAD].decode(errors="replace")))
 
 
-FORMAT = text_format("html", matches, lambda _: _NEXT, _parse, header=_no_header, bytes_per_text=6)
+FORMAT = text_format("html", matches, lambda _: _NEXT, _parse, header=_read_header, many_files=True, bytes_per_text=6)

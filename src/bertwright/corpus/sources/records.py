@@ -108,7 +108,7 @@ def records(
     for offset, text in splitter.records(read(job.file, job.piece)):
         yield offset, text
         state["last"] = f"the document at byte {offset:,}"
-    counts["source_bytes"] = splitter.bytes
+    counts["source_bytes"] += splitter.bytes
     if splitter.replaced:
         counts["replaced_characters"] += splitter.replaced
     state["ended"], state["lost_bytes"] = not (job.piece.cut or splitter.rest), len(splitter.rest)

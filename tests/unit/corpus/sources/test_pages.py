@@ -7,8 +7,11 @@ import pytest
 from tests.rows import each_row
 from tests.unit.corpus.sources.reading import Read
 
+from bertwright.corpus.config import CorpusConfig, FilterConfig
 from bertwright.corpus.errors import SourceError
+from bertwright.corpus.run import run
 from bertwright.corpus.sources.detect import examine
+from bertwright.corpus.text import sentences
 
 PAGE = "<!DOCTYPE html>\n<html><head>{head}</head><body><p>Élő szöveg, {number}.</p></body></html>\n"
 
@@ -27,6 +30,33 @@ def test_a_folder_of_pages_has_one_document_a_file(tmp_path: Path) -> None:
     found = Read(tmp_path / "pages", tmp_path)
     assert found.texts == [["Élő szöveg, 1."], ["Élő szöveg, 2."]]
     assert found.facts("title") == ["Híd", "St. István"] and found.counts["redirects"] == 1
+
+
+def test_a_page_of_parsoid_names_its_revision_and_licence(tmp_path: Path) -> None:
+    about = '<html about="https://hu.wikipedia.org/wiki/Special:Redirect/revision/845493773">'
+    head = '<link rel="dc:isVersionOf" href="//hu.wikipedia.org/wiki/H%C3%ADd">'
+    found = Read(put(tmp_path, "a", PAGE.format(head=head, number=1).replace("<html>", about)), tmp_path)
+    assert found.articles[0].facts == {
+        "id": 0, "title": "a", "revision": 845493773, "url": "https://hu.wikipedia.org/wiki/H%C3%ADd",
+        "source": "html", "licence": "CC BY-SA",
+    }  # fmt: skip
+
+
+def test_small_files_are_read_together_with_the_same_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [
+        f"Az {i}. lap első mondata {i * 7919} szóval. A második mondata is az övé, {i}. Ez a vége." for i in range(9)
+    ]
+    for number, text in enumerate(texts):
+        put(tmp_path, f"pages/{number}", PAGE.format(head="", number=number).replace("Élő szöveg", text))
+    (tmp_path / "pages" / "3").write_bytes(bz2.compress((tmp_path / "pages" / "3").read_bytes()))
+    off = FilterConfig(enabled=False)
+    config = CorpusConfig(source=str(tmp_path / "pages"), language="hu", filter=off)
+    found = []
+    for number, size in enumerate((1, 500, 10**6)):
+        monkeypatch.setattr("bertwright.corpus.parts.PLAIN_BYTES", size)
+        corpus = run(config, tmp_path / str(number))
+        found.append((list(sentences(corpus)), corpus.counts["documents"], corpus.counts["source_bytes"]))
+    assert found[0] == found[1] == found[2] and found[0][1] == 9
 
 
 def test_pages_may_follow_each_other_in_a_file(tmp_path: Path) -> None:
