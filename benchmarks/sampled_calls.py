@@ -22,7 +22,7 @@ from cleaners.pages import Wiki, our_text, read_wiki
 from cleaners.peers import Peers
 from cleaners.silent import is_silent
 
-WORDS, AROUND, REACH, SHORTEST = 5, 60, 20, 8
+WORDS, AROUND, REACH, SHORTEST, LONGEST = 5, 30, 20, 8, 100
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def report(wiki: Wiki, peers: Peers, number: int, draw: random.Random) -> None:
     for page, sample in draw.sample(found, min(number, len(found))):
         if page.id not in texts:
             texts[page.id] = our_text(page, wiki)
-        print(f"\n{page.title}: …{flat(sample.before)[-AROUND:]}{flat(sample.call)}{flat(sample.after)[:AROUND]}…")
+        print(f"{flat(sample.before)[-AROUND:]}{flat(sample.call)[:LONGEST]}{flat(sample.after)[:AROUND]}")
         print(f"    {shown(sample, texts[page.id]) or '-'}")
 
 
@@ -79,28 +79,28 @@ def flat(text: str) -> str:
 
 
 def shown(sample: Sample, text: str) -> str:
-    """Our text around the place of the call: where most of the characters before and after it are found together."""
-    before, after = ends(sample.before)[-1], ends(sample.after)[0]
+    """Our text around the place of the call: where the characters before and after it are nearest to each other."""
+    before, after = ends(sample.before), ends(sample.after)
     places = [place for place, character in enumerate(text) if not IGNORED.fullmatch(character)]
     squeezed = "".join(text[place] for place in places)
-    first, last = squeeze(before)[-REACH:], squeeze(after)[:REACH]
+    first, last = squeeze(before[-1])[-REACH:], squeeze(after[0])[:REACH]
     best = None
-    there = squeezed.find(last)
+    there = squeezed.find(last) if len(first) + len(last) >= SHORTEST else -1
     while there >= 0:
         here = squeezed.rfind(first, max(0, there - 3000), there)
         if here >= 0 and (best is None or there - here < best[1] - best[0]):
             best = here, there
         there = squeezed.find(last, there + 1) if last else -1
-    if best is None or len(first) + len(last) < SHORTEST or not places:
-        return ""
-    begin, end = places[min(best[0] + len(first), len(places)) - 1], places[min(best[1], len(places) - 1)]
-    if not first:
-        begin = text.rfind("\n", 0, end) + 1
-    if not last:
-        end = text.find("\n", begin) if "\n" in text[begin:] else len(text)
-    return f"…{text[max(0, begin - AROUND) : begin + 1]}⟦{text[begin + 1 : end]}⟧{text[end : end + AROUND]}…".replace(
-        "\n", " ¶ "
-    )
+    if best:
+        begin, end = places[max(0, best[0] + len(first) - 1)], places[min(best[1], len(places) - 1)]
+        begin = begin if first else text.rfind("\n", 0, end) + 1
+        end = end if last else (text + "\n").find("\n", begin)
+        return flat(
+            f"{text[max(0, begin - AROUND // 2) : begin + 1]}⟦{text[begin + 1 : end]}⟧{text[end : end + AROUND // 2]}"
+        )
+    longest = squeeze(max([*before, *after], key=len))[: 2 * REACH]
+    there = squeezed.find(longest)
+    return "? " + flat(text[max(0, places[there] - 4 * AROUND) : places[there] + 6 * AROUND]) if there >= 0 else ""
 
 
 def ends(text: str) -> list[str]:

@@ -20,8 +20,8 @@ _MULTIPLE, _MULTIPLIED = re.compile("[kMGTµμn]"), re.compile("Hz|Pa|Wh?|eV|[VA
 _POWER = {"2": "²", "3": "³"}
 _LENGTH = re.compile("[kcdmµμ]?m|[ксм]?м")
 _AMOUNT, _MONEY = re.compile(r"\d[\d., ]*+\w*"), re.compile(r"[A-Z]{3}")
-# What is counted, in a word or two: {{nombre|173|stations}}.
-_COUNTED = re.compile(r"[^\W\d_]{3,}(?:[ '’.-][^\W\d_]+){0,2}\.?")
+# What is counted, in a word or two: {{nombre|173|stations}}. A capital letter begins a name.
+_COUNTED = re.compile(r"[^\W\d_A-ZÀ-ÖØ-ÞΑ-ΩА-Я][^\W\d_]{2,}(?:[ '’.-][^\W\d_]+){0,2}\.?")
 # A year or a larger number. A smaller one alone may be that of a note, a page, a width.
 _LARGE = re.compile(r"\d{4}|[1-9]\d{0,2}(?:[., \xa0]\d{3})+|\d{5,12}")
 _DAY, _MONTH, _YEAR = "0?[1-9]|[12][0-9]|3[01]", "0?[1-9]|1[0-2]", "1[0-9]{3}|20[0-9]{2}"
@@ -33,6 +33,7 @@ _ROMAN = re.compile(r"(?=[IVXL])(?:XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
 _CENTURY = re.compile(
     rf"{_ROMAN.pattern}[^\W\d_A-Z]{{0,4}}(?:[ -][^\W\d_]{{4,}})?|\d{{1,2}}\.?[^\W\d_]{{0,4}} [^\W\d_]{{4,}}"
 )
+_ORDINAL = re.compile(r"\d{1,4}[^\W\d_A-Z]{1,3}")
 # An abbreviation with stops, "p. n. e.", or a sign of numbers, "n°", "§".
 _ABBREVIATION = re.compile(r"(?:[^\W\d_]{1,4}\.[ \xa0-]?){1,4}(?:[^\W\d_]{1,4})?|[Nn][°º]|№|§+")
 # Eras as CLDR abbreviates them (eraAbbr and eraNarrow), without stops and spaces; no codes of languages.
@@ -43,6 +44,9 @@ mö îhr dhr îen přnl předkr pokr predkr prednl prkr prnšt ponšt prme pmē 
 """
 _ERAS = frozenset(_ERA_LETTERS.split())
 _NOT_LETTERS = re.compile(r"[\W\d_]+")
+# A key to a table of data: the codes of a country and a place.
+_KEY, _CODES = re.compile(r"\d{5,}"), re.compile(r"[A-Z]{2,3}")
+_TABLE = re.compile(r".* [A-Z]{2,3}-[A-Z0-9]{1,3}")
 _DIGITS = re.compile(r"[-+−–]?\d[\d.,' \xa0/:-]*")
 
 
@@ -74,6 +78,8 @@ def count(key: str, given: Sequence[str]) -> str:
     values = [each for each in given if each]
     if not values:
         return ""
+    if len(values) == 1 and _ORDINAL.fullmatch(key):
+        return f"{key} {values[0]}"
     if len(values) == 1 and _LARGE.fullmatch(values[0]):
         return values[0]
     if len(values) == 3 and _DATE.fullmatch("|".join(values)):
@@ -91,9 +97,9 @@ def count(key: str, given: Sequence[str]) -> str:
     return values[0] if is_roman and all(len(each) == 1 for each in values[1:]) else ""
 
 
-def is_century(name: str) -> bool:
-    """Whether the name of a template called without arguments is that of a century."""
-    return bool(_CENTURY.fullmatch(name))
+def is_ordinal(name: str) -> bool:
+    """Whether the name of a template called without arguments is an ordinal number or a century."""
+    return bool(_CENTURY.fullmatch(name) or _ORDINAL.fullmatch(name))
 
 
 def is_abbreviation(name: str) -> bool:
@@ -121,6 +127,14 @@ def is_unit(text: str) -> bool:
 
 
 def is_numeric(given: Sequence[str]) -> bool:
-    """Whether the arguments are nothing but numbers."""
+    """Whether the arguments are nothing but numbers, or codes and a long number: a key to a table of numbers."""
     values = [each for each in given if each]
-    return bool(values) and all(map(_DIGITS.fullmatch, values))
+    if values and all(map(_DIGITS.fullmatch, values)):
+        return True
+    others = [each for each in values if not _DIGITS.fullmatch(each)]
+    return any(map(_KEY.fullmatch, values)) and all(map(_CODES.fullmatch, others))
+
+
+def is_table(name: str) -> bool:
+    """Whether the name of a template is that of a table of data, called with a key: "Population GER-BE"."""
+    return _TABLE.fullmatch(name) is not None

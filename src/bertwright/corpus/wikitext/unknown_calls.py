@@ -26,9 +26,10 @@ from bertwright.corpus.wikitext.quantities import (
     count,
     follows_number,
     is_abbreviation,
-    is_century,
     is_numeric,
+    is_ordinal,
     is_small_roman,
+    is_table,
     is_unit,
     measure,
 )
@@ -108,6 +109,9 @@ def mark_call(name: str, values: Sequence[str], *, alone: bool = False) -> str:
         return ""
     if alone:
         return paragraphs_of([keep_words(value).strip() for value in unnamed])
+    # The call of a table of numbers, and a call that prints a number that a call within it computes.
+    if is_table(key) or any(NUMBER in value for value in values):
+        return mark(NUMBER)
     size = sum(map(len, values))
     if any("\n" in value for value in values):
         return ""
@@ -142,7 +146,7 @@ def _short(key: str, given: Sequence[str], values: Sequence[str]) -> str:
 @lru_cache(maxsize=4096)
 def _named(key: str) -> str:
     """The name of a template that is called without arguments, where it is itself what the template prints."""
-    if is_century(key):
+    if is_ordinal(key):
         return mark(PERHAPS, key)
     return mark(AFTER_NUMBER, key) if follows_number(key) or is_abbreviation(key) else ""
 
