@@ -37,7 +37,7 @@ _APART = re.compile(
 _NUMBER_BEFORE = re.compile(r"(?:\d|\b[IVXLC]+)[)\]]?(?:\s|&nbsp;)*$")
 _CURRENCY_BEFORE = re.compile(r"[$€£¥₹₽₩₺₴₪฿₫₱₦](?:\s|&nbsp;)?$")
 _SENTENCE_ENDED = re.compile(r"[.!?;。！？।؟…]['\"”»’)\]]*\s*$")
-_WORDS, _AMID = re.compile(r"[^\W\d_]{2,}\W+[^\W\d_]{2,}"), re.compile(r"[\s,)]*\w")
+_WORD_BEFORE, _AMID = re.compile(r"[^\W\d_]{2,}"), re.compile(r"[\s,)]*\w")
 _STOPS = ".,;:!?)]।。，、）؛،"
 _GOES_ON = re.compile(r"[\w「『（]")
 _INNER_END = re.compile(r"[.!?।։](?:\s|$)|。")
@@ -94,7 +94,7 @@ def _kept(kind: str, words: str, before: str, after: str, *, listed: bool) -> st
     if kind in (NUMBER, SOME_NUMBER):
         return LOST if kind == NUMBER and not listed and _is_word_missing(plain) else ""
     # The first words of a list's item, and the last ones, are flags and the languages of sources.
-    amid = not listed or (_WORDS.search(plain) and _AMID.match(after))
+    amid = not listed or (_WORD_BEFORE.search(plain) and _AMID.match(after))
     return words if amid and _in_sentence(plain, words, after) else ""
 
 
@@ -113,7 +113,7 @@ def _is_own_prose(before: str, prose: str, after: str, *, listed: bool) -> bool:
 
 def _is_word_missing(before: str) -> bool:
     """Whether a call that prints nothing after `before` leaves a hole in a sentence, and not in brackets."""
-    apart = _APART.search(before) and before[-1] not in "([{（［｛〔【"
+    apart = (_APART.search(before) and before[-1] not in "([{（［｛〔【") or _is_hiragana(before[-1:])
     return bool(before.strip() and apart and not _SENTENCE_ENDED.search(before))
 
 

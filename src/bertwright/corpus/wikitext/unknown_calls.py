@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from bertwright.corpus.wikitext.marked_words import (
     AFTER_NUMBER,
+    LOST,
     NUMBER,
     PERHAPS,
     PROSE,
@@ -99,7 +100,7 @@ def mark_call(name: str, values: Sequence[str], *, alone: bool = False) -> str:
     """
     key = " ".join(name.split())
     if key.startswith(_COMPUTED):
-        return mark(NUMBER)
+        return LOST
     if not key or key[0] in "#{" or ":" in key:
         return ""
     if not values:
@@ -110,7 +111,7 @@ def mark_call(name: str, values: Sequence[str], *, alone: bool = False) -> str:
     if alone:
         return paragraphs_of([keep_words(value).strip() for value in unnamed])
     # The call of a table of numbers, and a call that prints a number that a call within it computes.
-    if is_table(key) or any(NUMBER in value for value in values):
+    if is_table(key) or any(LOST in value for value in values):
         return mark(NUMBER)
     size = sum(map(len, values))
     if any("\n" in value for value in values):
