@@ -29,6 +29,11 @@ LEFT_OUT = {
     "not_drawn": "not drawn (weight of the source)",
 }
 """Documents that passed the filter and are not in the corpus."""
+_PAGES = ("pages", "redirects", "other_namespaces", "disambiguations", "scanned_pages", "books", "documents")
+_NAMESPACES = 6
+"""Most namespaces that the table names."""
+_NAME = 38
+"""Width of the first column of the table, in characters."""
 _MUCH = 0.1
 """Share of the bytes above which a loss, for one reason or by the filter as a whole, causes a warning."""
 _REPEATED = {
@@ -61,13 +66,14 @@ def count(sources: Sequence[Parts]) -> dict[str, Any]:
     tallies = [tally(parts.paths) for parts in sources]
     # Ties are broken by name: the order must not depend on which part was gathered first.
     by_count = sorted(read.items(), key=lambda item: (-item[1], item[0]))
-    dropped, removed, masked = (
+    dropped, removed, masked, namespaces = (
         {key.removeprefix(prefix): n for key, n in by_count if key.startswith(prefix)}
-        for prefix in ("dropped.", "removed.", "masked.")
+        for prefix in ("dropped.", "removed.", "masked.", "namespaces.")
     )
     sizes = sum((tally_bytes(parts.paths) for parts in sources), Counter[str]())
     return {
-        **{key: read[key] for key in ("pages", "redirects", "other_namespaces", "disambiguations", "documents")},
+        **{key: read[key] for key in _PAGES},
+        "namespaces": {name: {"pages": n, "bytes": read[f"namespace_bytes.{name}"]} for name, n in namespaces.items()},
         "dropped": dropped,
         # The report reads only manifests, so the phrases must be stored here.
         "reasons": {name: REASONS[name].meaning for name in dropped},
@@ -136,7 +142,21 @@ def balance(counts: Mapping[str, Any]) -> Iterator[str]:
         size = sizes["removed_paragraphs"]
         yield _row(f"{count:,} paragraphs removed before that", "", "", f"{size:,}", "")
     yield _row("all", f"{documents:,}", "", f"{sizes['documents']:,}", "")
+    yield from _passed_over(counts["namespaces"])
     yield from _warnings(counts)
+
+
+def _passed_over(namespaces: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """Yield a row for each of the largest namespaces whose pages are not read, and one for the others."""
+    if not namespaces:
+        return
+    rows = sorted(((size["bytes"], size["pages"], name) for name, size in namespaces.items()), reverse=True)
+    shown, others = rows[:_NAMESPACES], rows[_NAMESPACES:]
+    if others:
+        shown.append((sum(row[0] for row in others), sum(row[1] for row in others), f"{len(others)} others"))
+    yield _row("corpus: namespaces passed over", "pages", "", "wikitext", "")
+    for size, pages, name in shown:
+        yield _row(name[:_NAME], f"{pages:,}", "", f"{size:,}", "")
 
 
 def _warnings(counts: Mapping[str, Any]) -> Iterator[str]:
@@ -185,7 +205,7 @@ def _large(counts: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _row(words: str, documents: str, share: str, size: str, part: str) -> str:
-    return f"{words:<38} {documents:>12} {share:>6} {size:>14} {part:>6}".rstrip()
+    return f"{words:<{_NAME}} {documents:>12} {share:>6} {size:>14} {part:>6}".rstrip()
 
 
 def _share(part: int, of: int) -> str:

@@ -232,6 +232,9 @@ class WikitextConfig(Section):
     expand_templates: bool = True
     """Whether to expand templates that the dump itself defines as one line of plain text; the dump is searched for
     them before the articles are read."""
+    unproofread_pages: bool = False
+    """Whether to read also the pages of scanned books in a Wikisource that only a program has read so far (level 1):
+    their text has errors of character recognition."""
 
 
 class CorpusConfig(Section):

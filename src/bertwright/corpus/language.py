@@ -31,7 +31,6 @@ from bertwright.corpus.sources.wiki import read_header
 from bertwright.corpus.wikis import wikis
 from bertwright.corpus.wikitext.clean import paragraphs
 from bertwright.corpus.wikitext.links import redirect_target
-from bertwright.corpus.wikitext.site import Site
 
 # Interlingua and Interlingue are on CLD2's list, but it identifies their pages as English.
 _CLD2 = {code for name, code in pycld2.LANGUAGES if name in pycld2.DETECTED_LANGUAGES} - {"ia", "ie"}
@@ -196,7 +195,7 @@ def _article_language(identifier: Identifier, file: File, header: Header) -> str
 
 
 def _article_texts(file: File, header: Header) -> Iterator[str]:
-    site = Site(header.language, header.namespaces)
+    site = header.site(header.language)
     for data in PageSplitter(file.path, first=True).pages(_beginning(file)):
         try:
             page = parse_page(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,12 +21,13 @@ from bertwright.core.work_split import SINGLE, WorkSplit
 from bertwright.corpus.config import CorpusConfig, SourceConfig
 from bertwright.corpus.errors import SourceError
 from bertwright.corpus.extract import extract
+from bertwright.corpus.sources.books import gather_books, has_books
 from bertwright.corpus.sources.dump import Header, PageSplitter, parse_page
 from bertwright.corpus.sources.file import ExtractJob, File, Piece
 from bertwright.corpus.sources.known import format_of
 from bertwright.corpus.sources.pieces import PLAIN_BYTES, between, read, spool
 from bertwright.corpus.sources.source import Source
-from bertwright.corpus.sources.wiki import BOUNDARY, page_bounds, read_header
+from bertwright.corpus.sources.wiki import BOUNDARY, lowest_level, page_bounds, read_header
 from bertwright.corpus.wikitext.definitions import plain_definition
 from bertwright.corpus.wikitext.site import TEMPLATE, Site
 from bertwright.corpus.wikitext.templates import Table
@@ -73,7 +75,7 @@ def gather_definitions(
     def searches() -> Iterator[Search]:
         for file, cut in zip(files, cuts, strict=True):
             header = read_header(file)
-            site = Site(header.language or language, header.namespaces)
+            site = header.site(language)
             for piece in _pieces(file, cut, number, len(kept), folder if keep else None):
                 copied = keep and file.compression != "plain" and not piece.spool and share.owns(number + piece.index)
                 copy = folder / f"{piece.name}.copy.zst" if copied else None
@@ -188,6 +190,7 @@ class Extraction:
             definitions, pieces = gather_definitions(
                 files, language, self.number, self.folder, self.executor, self.share
             )
+        books = self._books(pieces)
 
         def progress(step: tuple[int, int]) -> None:
             nonlocal done, documents
@@ -195,8 +198,20 @@ class Extraction:
             size = self.source.size / self.share.world / 1e6
             self.log.progress("corpus", done / 1e6, size, "MB", documents=documents)
 
-        self.executor.map(extract, self._jobs(pieces or self._pieces(), names, definitions), "corpus", progress)
+        everything = itertools.chain(pieces or self._pieces(), books)
+        self.executor.map(extract, self._jobs(everything, names, definitions), "corpus", progress)
         return names
+
+    def _books(self, pieces: list[tuple[File, Piece]]) -> list[tuple[File, Piece]]:
+        """The pieces with the books of a Wikisource; `pieces` are those of its dump, if they are known already."""
+        files, number = self.source.files, self.number
+        if not (self.source.is_wiki and has_books(read_header(files[0]))):
+            return []
+        if not pieces:
+            for file in files:
+                pieces += ((file, piece) for piece in _pieces(file, page_bounds(file), number, len(pieces), None))
+        lowest = lowest_level(self.config.wikitext)
+        return gather_books(pieces, lowest, number, self.folder, self.executor, self.share)
 
     def _pieces(self) -> Iterator[tuple[File, Piece]]:
         """The pieces of all files in order."""
@@ -261,6 +276,12 @@ def gather(config: CorpusConfig, source: Source, paths: list[Path], log: Log) ->
         log.say(
             f"corpus: {source.name} has {replaced:,} bytes or characters that are not valid in text; each was "
             "replaced by U+FFFD"
+        )
+    if counts["includes_scans"] and not counts["scanned_pages"]:
+        log.say(
+            f"corpus: {counts['includes_scans']:,} pages of {source.name} show text of scanned books, and it has no "
+            "proofread page of one. Use the dump named pages-articles of the entire wiki; if no page is proofread "
+            "there, set corpus.wikitext.unproofread_pages = true."
         )
     if not last:
         kind = "page" if source.is_wiki else "document"

@@ -58,6 +58,11 @@ class _Bytes(TypedDict, total=False):
     removed_paragraphs: Count
 
 
+class _Namespace(TypedDict):
+    pages: Count
+    bytes: Count
+
+
 class Counts(Size, total=False):
     """The counts of the entire corpus."""
 
@@ -65,6 +70,9 @@ class Counts(Size, total=False):
     pages: Count
     redirects: Count
     other_namespaces: Count
+    namespaces: dict[Text, _Namespace]
+    scanned_pages: Count
+    books: Count
     disambiguations: Count
     dropped: dict[Text, Count]
     reasons: dict[Text, Text]

@@ -61,6 +61,7 @@ def _steps(counts: Mapping[str, Any]) -> list[tuple[str, int, int | None, bool]]
         ("redirects", counts["redirects"], None, False),
         ("other namespaces", counts["other_namespaces"], None, False),
         ("disambiguation pages", counts["disambiguations"], None, False),
+        (f"pages of {counts.get('books', 0):,} scanned books", counts.get("scanned_pages", 0), None, False),
     ]
     return [
         *(pages if counts["pages"] else []),

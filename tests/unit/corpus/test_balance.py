@@ -17,6 +17,7 @@ def counts(**dropped: int) -> dict[str, Any]:
         "documents": 1000,
         "kept": kept,
         "dropped": dropped,
+        "namespaces": {},
         **dict.fromkeys(LEFT_OUT, 0),
         "removed_paragraphs": {},
         "bytes": {
@@ -44,6 +45,15 @@ def test_table_columns_align_in_80_columns() -> None:
         ["1", "0.1%", "10", "0.1%"],
     ]
     assert shown[-1].split() == ["all", "1,000", "10,000"]
+
+
+def test_namespaces_passed_over_are_in_the_table() -> None:
+    namespaces = {f"Namespace {'of a long name ' * 3}{i}": {"pages": 9 - i, "bytes": 1000 * i} for i in range(9)}
+    shown = list(balance({**counts(), "namespaces": namespaces}))
+    assert shown[-8].split() == ["corpus:", "namespaces", "passed", "over", "pages", "wikitext"]
+    assert shown[-7].split()[-2:] == ["1", "8,000"]
+    assert shown[-1].split() == ["3", "others", "24", "3,000"]
+    assert all(len(line) <= 80 for line in shown)
 
 
 def test_large_loss_warns_with_worst_reason_and_remedy() -> None:

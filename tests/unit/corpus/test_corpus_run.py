@@ -383,6 +383,8 @@ def test_a_run_ends_with_what_became_of_documents_and_bytes(tmp_path: Path) -> N
         "too few sentences                                 1  16.7%             15   0.8%",
         "same text as an earlier one                       1  16.7%            546  28.8%",
         "all                                               6                 1,893",
+        "corpus: namespaces passed over                pages              wikitext",
+        "Vita                                              1                    16",
         "corpus: WARNING: the filter dropped 27.6% of the text, most of it as 'language' (in another language). "
         "Most likely cause: corpus.language (or corpus.filter.languages) is wrong: it must name the language of "
         "the text. `bertwright corpus RECIPE --dropped` shows what was dropped.",

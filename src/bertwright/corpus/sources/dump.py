@@ -16,6 +16,7 @@ from urllib.parse import quote
 from xml.parsers import expat
 
 from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, damaged, too_long
+from bertwright.corpus.wikitext.site import Site
 
 PAGE, PAGE_END, END = b"<page>", b"</page>", b"</mediawiki>"
 _MAX_DEPTH = 32
@@ -140,7 +141,9 @@ def parse_page(data: bytes) -> Page:
     return handler.page
 
 
-_WIKIMEDIA = re.compile(r"//[^/]*\.(wiki(?:pedia|source|news|books|quote|versity|voyage|media)|wiktionary)\.org/")
+_WIKIMEDIA = re.compile(r"//(?:[^/]*\.)?(wiki(?:pedia|source|news|books|quote|versity|voyage|media)|wiktionary)\.org/")
+_FANDOM = re.compile(r"//[^/]*\.(?:fandom\.com|wikia\.(?:com|org))/")
+_PROJECT = re.compile(r"(wiki(?:source|news|books|quote|versity|voyage)|wiktionary)$")
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,18 @@ class Header:
         because exports do not say."""
         wiki = _WIKIMEDIA.search(self.base)
         return "unknown" if wiki is None else "CC BY" if wiki[1] == "wikinews" else "CC BY-SA"
+
+    @property
+    def project(self) -> str:
+        """The project of its wiki: "wikipedia", "wiktionary", "wikisource", "fandom", ...; "" if neither its address
+        nor the name of its database says so."""
+        if wiki := _WIKIMEDIA.search(self.base) or _PROJECT.search(self.database):
+            return wiki[1]
+        return "fandom" if _FANDOM.search(self.base) else ""
+
+    def site(self, language: str) -> Site:
+        """The wiki, in `language` if the header names none."""
+        return Site(self.language or language, self.namespaces, self.project)
 
     def url(self, title: str) -> str:
         """The URL of a page, built as MediaWiki builds it; "" if the wiki's address is unknown."""

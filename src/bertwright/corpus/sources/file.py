@@ -182,6 +182,9 @@ class Piece:
     copy: Path | None = None
     """The file of decoded bytes that the search for templates saved, so that they are not decoded twice."""
 
+    books: bool = False
+    """Whether it has not pages of the file but books assembled from them; in `spool`."""
+
     @property
     def name(self) -> str:
         """The name of its part, which is unique within the stage and sorts in source order."""
@@ -207,7 +210,7 @@ class ExtractJob:
     @property
     def site(self) -> Site:
         """The wiki of its pages, if the file is a dump."""
-        return Site(self.header.language or self.config.language, self.header.namespaces)
+        return self.header.site(self.config.language)
 
     @property
     def whole_lines(self) -> bool:

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from bertwright.core.work_split import WorkSplit
-from bertwright.corpus.config import SourceConfig
+from bertwright.corpus.config import SourceConfig, WikitextConfig
 from bertwright.corpus.errors import MAX_DOCUMENT, SourceError, bad_encoding, damaged
+from bertwright.corpus.sources.books import PROOFREAD, level, title
 from bertwright.corpus.sources.dump import (
     END,
     PAGE,
@@ -73,27 +74,42 @@ def read_header(file: File) -> Header:
     raise no_pages(file.path, whole=END in head)
 
 
+def lowest_level(config: WikitextConfig) -> int:
+    """The lowest level of the pages of scans that are read (`books`)."""
+    return 1 if config.unproofread_pages else PROOFREAD
+
+
 def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
-    """Yield the articles among the pages of the piece; other pages are only counted, by kind."""
+    """Yield the articles among the pages of the piece, or its books; other pages are only counted, by kind, and those
+    of other namespaces with their bytes, too."""
     site = job.site
     definitions = read_definitions(job.definitions) if job.definitions else None
     for page in _pages(job, counts, state):
-        counts["pages"] += 1
-        kind = _kind(page, site, job)
-        if kind != "article":
-            counts[kind] += 1
-            continue
-        facts = {"id": page.id, "title": page.title, "revision": page.revision, "url": job.header.url(page.title)}
-        found = paragraphs(page.text, site, job.config.wikitext, page.title, definitions, job.table)
+        name = page.title
+        if job.piece.books:
+            counts["books"] += 1
+            name = title(name)
+        else:
+            counts["pages"] += 1
+            kind = _kind(page, site, job)
+            if kind == "other_namespaces":
+                place = _place_of(page, site)
+                counts[f"namespaces.{place}"] += 1
+                counts[f"namespace_bytes.{place}"] += len(page.text.encode())
+            if kind != "article":
+                counts[kind] += 1
+                continue
+            counts["includes_scans"] += "<pages index=" in page.text
+        facts = {"id": page.id, "title": name, "revision": page.revision, "url": job.header.url(page.title)}
+        found = paragraphs(page.text, site, job.config.wikitext, name, definitions, job.table)
         yield Article(facts | job.origin, found, page.text)
 
 
 def _kind(page: Page, site: Site, job: ExtractJob) -> str:
-    namespace = page.namespace
-    if namespace is None:
-        prefix, colon, _ = page.title.partition(":")
-        namespace = (site.namespace(prefix) or 0) if colon else 0
-    if namespace != 0 or page.model != "wikitext":
+    quality = level(page)
+    if quality is not None:
+        return "other_namespaces" if quality < lowest_level(job.config.wikitext) else "scanned_pages"
+    if _namespace(page, site) != 0 or page.model != "wikitext":
         return "other_namespaces"
     # Old exports have no <redirect/>, so check the text as well.
     if page.redirect or redirect_target(page.text, site) is not None:
@@ -101,6 +117,23 @@ def _kind(page: Page, site: Site, job: ExtractJob) -> str:
     if not job.config.keep_disambiguation and is_disambiguation(page.text, site, job.table):
         return "disambiguations"
     return "article"
+
+
+def _namespace(page: Page, site: Site) -> int:
+    if page.namespace is not None:
+        return page.namespace
+    prefix, colon, _ = page.title.partition(":")
+    return (site.namespace(prefix) or 0) if colon else 0
+
+
+def _place_of(page: Page, site: Site) -> str:
+    """The namespace of a page that is passed over, by the wiki's own name, with the reason if it is another one."""
+    number = _namespace(page, site)
+    name = site.namespaces.get(number, ("",))[0] or (f"namespace {number}" if number else "articles")
+    quality = level(page)
+    if quality is not None:
+        return f"{name}, {'not proofread' if quality else 'without text'}"
+    return name if number else f"{name}, {page.model}"
 
 
 def _pages(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Page]:
@@ -121,7 +154,7 @@ def _pages(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iter
             first_bad = start + splitting.offset if first_bad < 0 else first_bad
         yield page
         state["last"] = f"the page {page.title!r} (id {page.id})"
-    counts["source_bytes"] = splitting.bytes
+    counts["source_bytes"] = 0 if piece.books else splitting.bytes
     if counts["replaced_characters"] > most_replaced(splitting.bytes):
         raise bad_encoding(path, first_bad, job.file.encoding.upper(), after)
     following = next_header(splitting.rest)

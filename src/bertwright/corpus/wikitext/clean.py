@@ -12,11 +12,13 @@ from bertwright.corpus.config import WikitextConfig
 from bertwright.corpus.sources.format import Paragraph
 from bertwright.corpus.split import splitter
 from bertwright.corpus.wikitext.definitions import Definitions, Expander
+from bertwright.corpus.wikitext.dictionary import without_word_lists
 from bertwright.corpus.wikitext.marked_words import LOST
 from bertwright.corpus.wikitext.polish import polish
 from bertwright.corpus.wikitext.regions import cut_regions
 from bertwright.corpus.wikitext.scan import Page, resolve
 from bertwright.corpus.wikitext.site import Site
+from bertwright.corpus.wikitext.tabs import without_tabs
 from bertwright.corpus.wikitext.templates import Table, template_key, templates_of
 
 _DEFAULT = WikitextConfig()
@@ -59,8 +61,13 @@ def paragraphs(
     calls of one of five forms (`unknown_calls`). Malformed markup degrades to text; no input raises an exception.
     """
     expander = Expander(definitions) if definitions else None
-    page = Page(site, templates_of(site.language, table), title, expander)
+    templates = templates_of(site.language, table, site.project)
+    page = Page(site, templates, title, expander)
     text = cut_regions(wikitext.replace("\r\n", "\n"), config.maths)
+    if "<tabber" in text:
+        text = without_tabs(text)
+    if site.project == "wiktionary":
+        text = without_word_lists(text, templates)
     text = _without_inline_marks(resolve(text, page))
     blocks, is_heading = _blocks(text)
     lines = polish("\n".join(blocks)).split("\n") if blocks else []
@@ -68,8 +75,8 @@ def paragraphs(
     heading = None
     for line, opens in zip(lines, is_heading, strict=True):
         line = (_without_lost(line, site.language, opens) if LOST in line else line).strip()
-        if opens:
-            heading = line
+        if opens:  # one of templates may be left with their commas
+            heading = line if any(map(str.isalnum, line)) else heading
         # Dropped markup often leaves only the punctuation of a line.
         elif any(map(str.isalnum, line)):
             result.append(Paragraph(line, heading))
@@ -93,7 +100,7 @@ def is_disambiguation(wikitext: str, site: Site, table: Table | None = None) -> 
     The template names are those in the folder `templates`, where those of `any.toml` apply to all wikis, and in the
     user's `table`.
     """
-    names = templates_of(site.language, table).disambiguation
+    names = templates_of(site.language, table, site.project).disambiguation
     calls = set(_CALL.findall(wikitext))
     return "__DISAMBIG__" in wikitext or any(template_key(call) in names for call in calls)
 
@@ -228,8 +235,8 @@ small span strike strong sub sup td th time tt u var wbr
 _PARTS_OF_TABLES = "col colgroup tbody tfoot thead"
 _EXTENSIONS = """
 categorytree ce charinsert chem dynamicpagelist gallery graph hiero imagemap includeonly indicator inputbox langconvert
-languages mapframe maplink math noinclude nowiki onlyinclude pages phonos pre ref references score section source style
-syntaxhighlight script templatedata templatestyles timeline translate tvar
+languages mapframe maplink math noinclude nomobile nowiki onlyinclude onlymobile pages phonos pre ref references score
+section source spoiler style syntaxhighlight script tabber templatedata templatestyles timeline translate tvar
 """
 _TEXTS = dict.fromkeys(f"{_INLINE} {_PARTS_OF_TABLES} {_EXTENSIONS}".split(), "") | dict.fromkeys(
     _BREAKING.split(), "\n\n"

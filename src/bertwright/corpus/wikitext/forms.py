@@ -136,8 +136,13 @@ def _upper(values: Sequence[str], _: Locale) -> str:
     return values[0].upper()
 
 
+def _language(values: Sequence[str], locale: Locale) -> str | None:
+    """The name of a language from its code; None if no table names it."""
+    return locale.languages.get(values[0])
+
+
 FORMS: Mapping[str, Form] = {
     "number": _number, "formatnum": _formatnum, "date": _date, "month": _month, "ordinal": _ordinal, "roman": _roman,
     "age": _age, "00": _two_digits, "unit": _unit, "raised": _raised, "julian": _julian, "lower": _lower,
-    "upper": _upper,
+    "upper": _upper, "language": _language,
 }  # fmt: skip

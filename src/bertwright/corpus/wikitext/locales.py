@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
@@ -33,6 +34,8 @@ class Locale:
     """Digits in a group, but for the group of thousands, which has three."""
     digits: str = ""
     """The ten digits of the language; "": the European ones."""
+    languages: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """The names of languages by code, as etymologies of a dictionary have them."""
 
     def number(self, text: str) -> str:
         """A number as the language writes it ("1234567.8" is "1 234 567,8"); other text as it is.

@@ -7,6 +7,7 @@ all, are matched completely by the tokenizer and never touch the stack.
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
 
 from bertwright.corpus.wikitext.definitions import Expander
 from bertwright.corpus.wikitext.links import is_hidden, link_text, variant_text
@@ -14,6 +15,7 @@ from bertwright.corpus.wikitext.marked_words import keep_words
 from bertwright.corpus.wikitext.site import Site
 from bertwright.corpus.wikitext.templates import Templates
 from bertwright.corpus.wikitext.unknown_calls import mark_call, may_print
+from bertwright.corpus.wikitext.wrapped import wrapped_text
 from bertwright.corpus.wikitext.wrapped_prose import LONGEST, PARAGRAPH
 
 # Most links show their target or their label, whatever they link to.
@@ -45,6 +47,11 @@ class Page:
     title: str
     expander: Expander | None
     """Expands templates that the dump defines; None: no template is expanded from the dump."""
+
+    @cached_property
+    def wraps(self) -> bool:
+        """Whether unknown templates print the text that they are given (`wrapped`)."""
+        return self.site.project == "wikisource"
 
 
 def resolve(wikitext: str, page: Page) -> str:
@@ -155,7 +162,9 @@ class _Scan:
             return link_text("".join(self.pieces[start:]).replace("&#124;", "|"), self.page.site)
         if kind == "-{":
             return variant_text("".join(self.pieces[start + 1 :]), self.page.site.language)
-        explained = self.page.expander or self.page.templates.know(self.pieces[start].partition("|")[0])
+        explained = (
+            self.page.wraps or self.page.expander or self.page.templates.know(self.pieces[start].partition("|")[0])
+        )
         if not explained and sum(map(len, self.pieces[start:])) > LONGEST:
             return ""  # too long for `may_print`, so the pieces need not be joined
         alone = at_line_end and not self.open and (not start or self.pieces[start - 1].endswith("\n"))
@@ -173,12 +182,13 @@ class _Scan:
             known = self.page.templates.know(name)
         within = expander is not None and expander.depth > 0  # inside the body of another template
         defined = expander is not None and (within or expander.defines(name))
-        if not known and not defined and not may_print(call):
+        alone = alone and not within
+        if not known and not defined and not self.page.wraps and not may_print(call):
             return ""
         # A call alone on its line is a box or a banner, never words of a sentence, but it may hold paragraphs. One at
         # the top of the page tells readers of the page, or of others.
-        alone = alone and not within
-        if alone and not known and (defined or "|" not in call or len(call) < PARAGRAPH or self.opens_page(start)):
+        is_box = alone and (defined or "|" not in call or len(call) < PARAGRAPH or self.opens_page(start))
+        if is_box and not known and not self.page.wraps:
             return ""
         if "[[" in values:  # there are no braces inside, so one more scan is enough
             values = self.scan(values)
@@ -188,6 +198,8 @@ class _Scan:
                 return text
         if defined and expander and (text := expander.text(name + bar + values, self.scan)) is not None:
             return text
+        if self.page.wraps and not known:
+            return wrapped_text(name, values.split("|") if bar else [], alone=alone)
         return mark_call(name, values.split("|") if bar else (), alone=alone) if may_print(call) else ""
 
     def scan(self, text: str) -> str:

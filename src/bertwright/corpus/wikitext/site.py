@@ -49,6 +49,9 @@ class Site:
     namespaces: Mapping[int, tuple[str, ...]]
     """The wiki's own names of each namespace, by its number; the canonical English names are valid as well."""
 
+    project: str = ""
+    """Its project: "wikipedia", "wiktionary", "fandom", ...; "" if unknown."""
+
     @cached_property
     def has_variants(self) -> bool:
         """Whether `-{...}-` is markup: the wiki shows its texts in several variants of the language."""

@@ -1,15 +1,15 @@
 """Templates that stand for words inside a sentence, rendered by tables of plain patterns.
 
-The tables are the files of the folder `templates`: one for each language, and `any.toml`, which explains the patterns
-at its top; support for a template of a wiki takes one line there or in a user's own file. A template that is not in a
-table is expanded if the dump defines it as plain text (`definitions`), else rendered by the form of its call
-(`unknown_calls`), else dropped with its content.
+The tables are the files of the folder `templates`: one for each language, `any.toml`, which explains the patterns at
+its top, and for other projects "wiktionary.toml" and, for one wiki, "frwiktionary.toml"; support for a template of a
+wiki takes one line there or in a user's own file. A template that is not in a table is expanded if the dump defines it
+as plain text (`definitions`), else rendered by the form of its call (`unknown_calls`), else dropped with its content.
 """
 
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from bertwright.core.errors import DataError
 from bertwright.core.files import read_text
 from bertwright.core.toml import MAX_BYTES
 from bertwright.corpus.characters import compose
+from bertwright.corpus.wikis import wikis
 from bertwright.corpus.wikitext.locales import Locale, locale_of
 from bertwright.corpus.wikitext.marked_words import LOST
 from bertwright.corpus.wikitext.patterns import Pattern
@@ -26,7 +27,7 @@ _FOLDER = Path(__file__).with_suffix("")
 _ANY = "any"
 # Wikis that use another's templates.
 _LIKE = {"simple": "en", "arz": "ar", "zh-yue": "zh"}
-_DISAMBIGUATION = "disambiguation"
+_DISAMBIGUATION, _MENTIONS, _LANGUAGES = "disambiguation", "mentions", "languages"
 _ALIKE = {"silent": "", "verbatim": "{0}", "computed": LOST}
 """The pattern of all templates that a key of a table lists."""
 _NAMED = re.compile(r"\s*([^=\[\]<>{}\n]{1,40}?)\s*=")
@@ -49,6 +50,8 @@ class Templates:
     """What stands before and after the "*" in the names of a family, and its patterns; the wiki's own come first."""
     disambiguation: frozenset[str]
     """The names, as `template_key` spells them, that mark a disambiguation page."""
+    mentions: frozenset[str] = frozenset()
+    """The names, spelled so, of templates that print a word as a word, as in a list of synonyms."""
 
     def know(self, name: str) -> bool:
         """Whether a table has the template."""
@@ -95,22 +98,29 @@ def read_table(path: Path) -> Table:
 
 
 @cache
-def templates_of(language: str, extra: Table | None = None) -> Templates:
+def templates_of(language: str, extra: Table | None = None, project: str = "") -> Templates:
     """The templates of a wiki in `language`, from the built-in tables and the user's `extra`, which takes precedence.
 
-    In each table, the lines of the language override those of [any]. Raises `DataError` if `extra` is invalid.
+    In each, the lines of the language override those of [any], those of the `project` ("wiktionary") override both, and
+    those of the wiki ("frwiktionary") all others. Raises `DataError` if `extra` is invalid.
     """
     patterns: dict[str, tuple[Pattern, ...]] = {}
     families: list[tuple[str, str, tuple[Pattern, ...]]] = []
-    disambiguation: set[str] = set()
+    special: dict[str, set[str]] = {_DISAMBIGUATION: set(), _MENTIONS: set()}
     locale = locale_of(language)
+    if _LIKE.get(language, language) == "en":  # the names in wikis.tsv are English
+        locale = replace(locale, languages=wikis())
     # Later tables take precedence, and so do their families over single names of earlier ones.
-    for path, lines in _tables_of(language, extra):
+    for path, lines in _tables_of(language, project, extra):
         own: dict[str, tuple[Pattern, ...]] = {}
+        named = dict(line.split(" ", 1) for line in lines.get(_LANGUAGES, ()))
+        locale = replace(locale, languages={**locale.languages, **named}) if named else locale
         for names, value in lines.items():
             ways = [value] if isinstance(value, str) else value
-            if names == _DISAMBIGUATION:
-                disambiguation.update(map(template_key, ways))
+            if names in special:
+                special[names].update(map(template_key, ways))
+                continue
+            if names == _LANGUAGES:
                 continue
             if names in _ALIKE:
                 keys, ways = ways, [_ALIKE[names]]
@@ -123,18 +133,19 @@ def templates_of(language: str, extra: Table | None = None) -> Templates:
                 families.insert(0, (start, end, found))
                 patterns = {name: ways for name, ways in patterns.items() if not _is_in(name, start, end)}
         patterns |= own
-    return Templates(patterns, tuple(families), frozenset(disambiguation))
+    return Templates(patterns, tuple(families), *map(frozenset, special.values()))
 
 
-def _tables_of(language: str, extra: Table | None) -> Iterator[tuple[Path, dict[str, Any]]]:
+def _tables_of(language: str, project: str, extra: Table | None) -> Iterator[tuple[Path, dict[str, Any]]]:
     """The lines that apply to a wiki, each with their file, and the user's own last."""
-    for name in (_ANY, _LIKE.get(language, language)):
+    names = [_ANY, language, *([project, language + project] if project else [])]
+    for name in [_ANY, like := _LIKE.get(language, language), *([project, like + project] if project else [])]:
         # A code has no path in it, but may be any word.
         if (path := _FOLDER / f"{name}.toml").is_file():
             yield path, tomllib.loads(path.read_text(encoding="utf-8"))
     if extra:
         lines = _lines(extra)
-        yield from ((extra.path, lines[name]) for name in (_ANY, language) if name in lines)
+        yield from ((extra.path, lines[name]) for name in names if name in lines)
 
 
 @lru_cache(maxsize=4096)

@@ -135,11 +135,13 @@ def _shown(items: tuple[Item, ...]) -> list[str]:
 
 def test_every_pattern_of_the_tables_reads_and_cannot_explode() -> None:
     for path in Path(module.__file__).with_suffix("").iterdir():
-        language, lines = path.stem, tomllib.loads(path.read_text("utf-8"))
-        templates_of(language)
-        assert language == "any" or language in wikis()
+        wiki, lines = path.stem, tomllib.loads(path.read_text("utf-8"))
+        project = next((name for name in ("wiktionary", "wikivoyage", "wikisource") if wiki.endswith(name)), "")
+        language = wiki.removesuffix(project)
+        templates_of(language, None, project)
+        assert language in ("any", *wikis()) or wiki == project
         for names, ways in lines.items():
-            if names in ("disambiguation", "silent", "verbatim"):
+            if names in ("disambiguation", "silent", "verbatim", "mentions", "languages"):
                 continue
             for name in names.split("|"):
                 assert name == " ".join(name.lower().split()), f"{path.name}: {name!r} can never match"
@@ -153,6 +155,7 @@ def test_no_name_stands_in_a_file_twice() -> None:
     for path in Path(module.__file__).with_suffix("").iterdir():
         lines = tomllib.loads(path.read_text("utf-8"))
         listed = (name for kind in ("silent", "verbatim") for name in lines.pop(kind, []))
-        lines.pop("disambiguation", None)
+        for kind in ("disambiguation", "mentions", "languages"):
+            lines.pop(kind, None)
         names = [name for line in lines for name in line.split("|")] + list(listed)
         assert {name for name in names if names.count(name) > 1} == set(), path.name

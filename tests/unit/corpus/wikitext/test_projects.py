@@ -1,0 +1,135 @@
+"""The text of other projects than Wikipedia: dictionaries, books, travel guides and wikis with tabs."""
+
+import pytest
+
+from bertwright.corpus.wikitext.clean import paragraphs
+from bertwright.corpus.wikitext.site import Site
+from bertwright.corpus.wikitext.templates import templates_of
+
+
+def texts(wikitext: str, project: str, language: str = "en") -> list[str]:
+    return [paragraph.text for paragraph in paragraphs(wikitext, Site(language, {}, project), title="Cat")]
+
+
+ENTRY = """==English==
+===Etymology===
+From {{inh|en|enm|catte}}, from {{der|en|gem-pro|*kattuz||a cat}}, akin to {{cog|de|Katze}} and {{cog|nl|-}}.
+
+===Pronunciation===
+* {{a|UK}} {{IPA|en|/kæt/}}
+* {{audio|en|En-cat.ogg|Audio (UK)}}
+
+===Noun===
+{{en-noun}}
+
+# {{lb|en|informal}} A small [[animal]] of the house.
+#: {{ux|en|Our '''cat''' sleeps all day.}}
+#: {{syn|en|mouser|puss}}
+#* {{quote-book|en|year=1900|author=A. Writer|title=A Book|passage=The '''cat''' went out.}}
+# {{plural of|en|ca}}
+
+====Derived terms====
+* {{l|en|catfish}}
+* [[cat's eye]], [[wildcat]]
+{{der3|en|a|b}}
+
+====Translations====
+{{trans-top|a small animal}}
+* Czech: {{t+|cs|kočka|f}}
+* Serbo-Croatian:
+*: Cyrillic: {{t|sh|мачка}}, Latin: {{t|sh|mačka}}
+{{trans-bottom}}
+"""
+
+
+def test_a_dictionary_keeps_its_prose() -> None:
+    assert texts(ENTRY, "wiktionary") == [
+        "From Middle English catte, from Proto-Germanic *kattuz (“a cat”), akin to German Katze and Dutch.",
+        "A small animal of the house.",
+        "Our cat sleeps all day.",
+        "The cat went out.",
+        "plural of ca",
+    ]
+
+
+@pytest.mark.parametrize(("language", "wikitext", "expected"), [
+    (
+        "de",
+        "== Boot ({{Sprache|Deutsch}}) ==\n{{Worttrennung}}\n:Boot, {{Pl.}} Boo·te\n{{Bedeutungen}}\n"
+        ":[1] kleines [[Wasserfahrzeug]]\n{{Synonyme}}\n:[1] [[Kahn]], [[Barke]]\n{{Beispiele}}\n"
+        ":[1, 2] Wir fahren mit dem ''Boot'' über den Fluss.<ref>Buch</ref>",
+        ["kleines Wasserfahrzeug", "Wir fahren mit dem Boot über den Fluss."],
+    ),
+    (
+        "fr",
+        "== {{langue|fr}} ==\n=== {{S|étymologie}} ===\n: Du {{étyl|la|fr|cattus}}.\n=== {{S|nom|fr}} ===\n"
+        "'''chat''' {{pron|ʃa|fr}} {{m}}\n# {{zoologie|fr}} Petit animal.\n#* ''Le '''chat''' dort.'' {{source|Moi}}\n"
+        "==== {{S|dérivés}} ====\n* {{lien|chaton|fr}} (''petit chat'')",
+        ["Du latin cattus.", "Petit animal.", "Le chat dort."],
+    ),
+    ("es", ";1 {{ámbito|Zoología}}: animal pequeño de la casa.\n*Inglés: [[cat]]", ["animal pequeño de la casa."]),
+    ("pl", ": (1.1) mały ssak\n: (1.1) [[kotka]], [[kocur]]", ["mały ssak"]),
+    ("ja", "#[[家]]に飼う小さな動物。\n*英語: [[cat]]\n*[[猫]]、[[子猫]]", ["家に飼う小さな動物。"]),
+])  # fmt: skip
+def test_dictionaries_in_other_languages(language: str, wikitext: str, expected: list[str]) -> None:
+    assert texts(wikitext, "wiktionary", language) == expected
+
+
+def test_an_encyclopedia_keeps_its_lists() -> None:
+    assert texts("* [[Catfish]]\n* Czech: [[kočka]]", "wikipedia") == ["Catfish", "Czech: kočka"]
+
+
+def test_a_template_that_spans_lines_is_left_whole() -> None:
+    quotation = "#* {{quote-book|en|title=X\n|passage=The cat\n* sat there.}}\n* [[catfish]]"
+    assert texts(quotation, "wiktionary") == ["The cat", "sat there."]
+
+
+def test_listings_of_a_travel_guide() -> None:
+    guide = (
+        "*{{see|name=Old Tower|alt=|url=http://x.org|lat=1|content=Built in 1400, with a view.}}\n"
+        "* {{listing|type=eat|name=The Inn}}\n"
+        "The shops of {{buy|name=Market Street|lat=2}} are cheap, about {{EUR|5}}.\n"
+        "{{Regionlist\n|region1name=[[North]]\n|region1color=#fff\n|region1description=Hills and lakes.\n}}"
+    )
+    assert texts(guide, "wikivoyage") == [
+        "Old Tower. Built in 1400, with a view.",
+        "The Inn",
+        "The shops of Market Street are cheap, about €5.",
+        "North. Hills and lakes.",
+    ]
+    assert texts("* {{vCard|type=hotel|name=Gasthof|description=Mit Blick auf den See.}}", "wikivoyage", "de") == [
+        "Gasthof. Mit Blick auf den See."
+    ]
+    assert texts("* {{Voir|nom=La tour|description=Une belle vue.}}", "wikivoyage", "fr") == ["La tour. Une belle vue."]
+
+
+def test_templates_of_a_book_print_what_they_are_given() -> None:
+    page = (
+        "{{c|{{larger|CHAPTER I}}}}\n\n{{di|T}}he {{sc|Abbot}} wrote {{unheardof|“in {{x-smaller|haste}}”|130%}}"
+        "{{gap}}to {{unheardof2|2em}}his {{hws|bro|brother}}\n{{hwe|ther|brother}}.{{nop}}\n{{rh|12|ABBEY|}}\n"
+        "{{ppoem|class=x|\nThe owl and the cat\nwent to sea}}\n{{PD-old}}"
+    )
+    assert texts(page, "wikisource") == [
+        "CHAPTER I",
+        "The Abbot wrote “in haste” to his brother.",
+        "The owl and the cat went to sea",
+    ]
+
+
+def test_tabs_are_sections() -> None:
+    page = "Before.\n<tabber>\nFirst game=\nIt is a sword.\n|-|\nSecond = It is a shield.\n</tabber>\nAfter. <tabber>"
+    found = paragraphs(page, Site("en", {}, "fandom"))
+    assert [(p.heading, p.text) for p in found] == [
+        (None, "Before."), ("First game", "It is a sword."), ("Second", "It is a shield."), (None, "After."),
+    ]  # fmt: skip
+
+
+def test_the_most_special_table_wins() -> None:
+    english, french = templates_of("en", None, "wiktionary"), templates_of("fr", None, "wiktionary")
+    assert english.text("l|de|Katze") == "Katze"
+    assert french.text("l|chat|fr") == "chat"
+    assert "l" in french.mentions
+    assert not templates_of("en").know("ux")
+    assert french.text("nowrap|a b") == "a b"
+    assert english.text("rare misspelling of|en|kat") == "rare misspelling of kat"
+    assert english.text("der|en|xx-unheard|word") == "word"
