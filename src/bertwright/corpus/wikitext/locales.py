@@ -42,6 +42,8 @@ class Locale:
 
         So is what is already written so: in German "1.234" is a whole number, in French "1,234" a fraction.
         """
+        if len(text) < 4 and text.isdecimal() and not self.digits:  # most numbers
+            return text
         if self.decimal == "." and _GROUPED.fullmatch(text):
             text = text.replace(",", "")
         written = self.group == "." and _THOUSANDS.fullmatch(text)

@@ -93,13 +93,18 @@ class Pattern:
 
     def __call__(self, arguments: Arguments) -> str | None:
         """The text of a call; None if a field outside the optional groups is missing."""
-        written = []
+        written: list[str] = []
         for optional, items in self.groups:
-            texts = [item if isinstance(item, str) else item(arguments) for item in items]
-            present = [text for text in texts if text is not None]
-            if len(present) == len(texts):
-                written += present
-            elif not optional:
+            texts = []
+            for item in items:
+                text = item if isinstance(item, str) else item(arguments)
+                if text is None:
+                    break
+                texts.append(text)
+            else:
+                written += texts
+                continue
+            if not optional:
                 return None
         return "".join(written)
 

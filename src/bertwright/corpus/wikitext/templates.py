@@ -65,8 +65,8 @@ class Templates:
             return None
         patterns, start, end = found
         given = arguments([name.partition(":")[2], *values] if ":" in name else values)
-        written = " ".join(name.replace("_", " ").split())
-        given["0"] = written[start : len(written) - end]
+        name = " ".join(name.replace("_", " ").split())
+        given["0"] = name[start : len(name) - end]
         given["PAGENAME"] = title
         return next((text for way in patterns if (text := way(given)) is not None), None)
 
