@@ -30,6 +30,7 @@ _UNITS = {
     "km/hour": "km/h", "lb/sqin": "lb/sq in", "LT": "long tons", "ST": "short tons", "MT": "t", "long ton": "long tons",
     "short ton": "short tons", "tonne": "t",
 }  # fmt: skip
+_MULTIPLE = re.compile(r"e([0-9]{1,2})(\S.*)")
 _POWER_OF_UNIT = re.compile(r"(?<=[A-Za-zµм])([23])(?![0-9])")
 
 
@@ -124,8 +125,10 @@ def _raised(values: Sequence[str], _: Locale) -> str | None:
 
 
 def _unit(values: Sequence[str], _: Locale) -> str:
-    """The symbol of a unit: "km2" is "km²", "C" is "°C"."""
-    return _UNITS.get(values[0]) or _POWER_OF_UNIT.sub(lambda power: power[1].translate(_RAISED), values[0])
+    """The symbol of a unit: "km2" is "km²", "C" is "°C", "e6km" is "×10⁶ km"."""
+    power, unit = multiple.groups() if (multiple := _MULTIPLE.fullmatch(values[0])) else ("", values[0])
+    symbol = _UNITS.get(unit) or _POWER_OF_UNIT.sub(lambda power: power[1].translate(_RAISED), unit)
+    return f"×10{power.translate(_RAISED)} {symbol}" if power else symbol
 
 
 def _lower(values: Sequence[str], _: Locale) -> str:

@@ -14,6 +14,7 @@ _CALLS = {
         convert|10|by|20|ft                 = 10 by 20 ft
         convert|10|x|20|ft                  = 10 × 20 ft
         convert|20|C|F                      = 20 °C
+        convert|800|e6km                    = 800 ×10⁶ km
         convert|100|sqmi                    = 100 sq mi
         ordinal|3                           = 3rd
         ordinal|112                         = 112th
@@ -126,6 +127,8 @@ _CALLS = {
         formatnum:1234.5                    = 1.234,5
         formatnum:1.234                     = 1,234
         dts|12|5|1990                       = 12. Mai 1990
+        JULGREGDATUM|16|01|1810|Link=1      = 16. Januar 1810
+        esS                                 = spanisch
         ruS|Москва|Moskwa                   = russisch Москва Moskwa
         "|Text                              = „Text“
         Bibel|Gen|1|1                       = Gen 1,1
