@@ -2,7 +2,7 @@
 
 import re
 
-from bertwright.corpus.characters import WORD_BREAK, compose, is_small
+from bertwright.corpus.characters import MARKS, WORD_BREAK, compose, is_small
 from bertwright.corpus.wikitext.regions import decode_references, restore_literals
 
 # Control characters and every kind of space except the line feed.
@@ -24,7 +24,7 @@ _SPACE_BEFORE_STOP = re.compile(r" \.(?![\w.])")
 _MARK_BEFORE_STOP = {mark: re.compile(rf" {mark}\.(?![\w.])") for mark in "–—:"}
 # Two stops that had a footnote between them; two dots before a lower-case letter are a pause of the author's. The text
 # before is checked last: a pattern that does not begin with a fixed character is tried at every position of the page.
-_STOP_AGAIN = re.compile(r"\.\.(?<=[\w)\]»”\"]\.\.)(?=\n|$| (\w)| \W)")
+_STOP_AGAIN = re.compile(rf"\.\.(?<=[\w{MARKS})\]»”\"]\.\.)(?=\n|$| (\w)| \W)")
 # The same for full-width punctuation, which is not followed by a space: of consecutive marks only the first is kept,
 # and none before a closing mark.
 _FULL_WIDTH = [

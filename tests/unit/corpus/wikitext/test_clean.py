@@ -110,6 +110,7 @@ def test_whole_page_is_cleaned_as_written_down(language: str) -> None:
         pytest.param("An etc. {{x}}. And ... . B", "An etc. And ... B", id="two stops"),
         pytest.param("It ended.<ref>a</ref>. Then (so).. And", "It ended. Then (so). And", id="a stop on each side"),
         pytest.param("It ended.<ref>a</ref>.", "It ended.", id="a stop on each side, at the end"),
+        pytest.param("पाणी आहे.<ref>a</ref>.", "पाणी आहे.", id="a stop on each side, after a vowel sign"),
         pytest.param("Well.. and where?.. There", "Well.. and where?.. There", id="a pause of two points"),
         pytest.param("ის კი.<ref>ა</ref>. და წავიდა", "ის კი. და წავიდა", id="a stop on each side, Georgian"),
         pytest.param("出兵（[[:de:War]]）した。<ref>a</ref>。次", "出兵した。次", id="full-width gaps"),
