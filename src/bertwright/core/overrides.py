@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -17,7 +18,7 @@ from pydantic import BaseModel
 from bertwright.core.config import by_kind
 from bertwright.core.dotted import leaves
 from bertwright.core.errors import RecipeError
-from bertwright.core.section_fields import field_at, is_kind
+from bertwright.core.section_fields import field_at, is_kind, members
 from bertwright.core.validation_messages import YAML, nearest
 
 _INDEX = re.compile(r"\[(\d+)\]")
@@ -25,7 +26,7 @@ _INDEX = re.compile(r"\[(\d+)\]")
 
 def apply_overrides(values: dict[str, Any], overrides: Sequence[str], model: type[BaseModel]) -> None:
     """Set each `key=value` in the values of a `model`, in place; the value is read as TOML, or as a plain string if it
-    is not valid TOML.
+    is not valid TOML, or if the key takes only text: `corpus.language=nan` is a language, not a number.
 
     An empty value (`key=`) removes the key, so that its default applies. A key below the name of a kind
     (`precision.allow_slow` where `precision = "bf16"`) turns the name into a section of that kind.
@@ -38,7 +39,9 @@ def apply_overrides(values: dict[str, Any], overrides: Sequence[str], model: typ
             raise RecipeError(f"{override!r} is not an override. Write {example}.")
         *above, last = override_key(override).split(".")
         if text:
-            _set(_descend(values, above, override, model), last, _value(text), override)
+            holder, value = _descend(values, above, override, model), _value(text)
+            single = not isinstance(value, str | list | dict)
+            _set(holder, last, text if single and _takes_text(model, [*above, last]) else value, override)
         else:
             _unset(_descend(values, above, override, model), last, override)
 
@@ -83,6 +86,13 @@ def _descend(values: Any, keys: Sequence[str], override: str, model: type[BaseMo
 def _is_kind(model: type[BaseModel], keys: Sequence[str], name: str) -> bool:
     """Whether `name` is a kind of the section at `keys`."""
     return is_kind(field_at(model, [int(key) if key.isdecimal() else key for key in keys])[2], name)
+
+
+def _takes_text(model: type[BaseModel], keys: Sequence[str]) -> bool:
+    """Whether the value at `keys` is a text or a path, and nothing else."""
+    field = field_at(model, [int(key) if key.isdecimal() else key for key in keys])[2]
+    kinds = [kind for kind in members(field.annotation) if kind is not type(None)] if field else []
+    return bool(kinds) and all(kind in (str, Path) for kind in kinds)
 
 
 def _set(values: Any, key: str, value: Any, override: str) -> None:

@@ -82,8 +82,8 @@ class FilterConfig(Section):
     languages: tuple[str, ...] = ()
     """Languages that a document may be in (wiki codes); empty: the corpus language."""
     identify: bool = True
-    """Whether to identify the language of documents and drop those in another one; without effect unless CLD2 or
-    py3langid knows all of the wanted languages."""
+    """Whether to identify the language of documents and drop those in another one; without effect unless enough texts
+    in all of the wanted languages were measured (`confusions.tsv`)."""
     references: Literal["keep", "drop"] = "drop"
     """What to do with paragraphs that are references: citations recognised by their form (book numbers, years, pages,
     web addresses), and the lists in sections of sources (turkunlp: keep)."""

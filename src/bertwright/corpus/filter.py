@@ -249,7 +249,7 @@ class DocumentFilter:
         if not self._config.enabled:
             return None, ""
         reason = next((name for name, failed in self._tests(sentences) if failed), None)
-        # Identified last: py3langid takes milliseconds per document.
+        # Identified last, because py3langid, which may be asked, takes milliseconds per document.
         if reason or not self._identifier:
             return reason, ""
         language = self._identifier.language(" ".join(sentences))

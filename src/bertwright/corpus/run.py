@@ -183,7 +183,7 @@ def _note_identification(config: CorpusConfig, log: Log) -> None:
     wanted = config.filter.languages or (config.language,)
     if config.filter.enabled and config.filter.identify and not Identifier(wanted).knows:
         names = " and ".join(wanted)
-        log.say(f"corpus: neither CLD2 nor py3langid knows {names}, so no document is dropped because of its language")
+        log.say(f"corpus: too few texts in {names} were measured, so no document is dropped because of its language")
 
 
 def _nothing_kept(counts: dict[str, Any], config: CorpusConfig) -> SourceError:

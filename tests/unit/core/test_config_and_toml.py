@@ -112,6 +112,23 @@ def test_what_is_no_single_value_is_text_as_typed() -> None:
     assert values == {"a": "1\nb=2", "c": [1, 2], "seed": longest, "d": -3, "e": "1979-05-27x"}
 
 
+class Texts(Section):
+    language: str = ""
+    path: Path | None = None
+    either: str | float = ""
+    count: float = 0
+
+
+def test_a_key_that_takes_only_text_gets_it_as_typed() -> None:
+    for typed in ("nan", "inf", "true", "2026", "1e3", "1979-05-27"):
+        values = dict[str, object]()
+        apply_overrides(values, [f"language={typed}", f"path={typed}", "either=2026", "count=2026"], Texts)
+        assert values == {"language": typed, "path": typed, "either": 2026, "count": 2026}
+    values = {}
+    apply_overrides(values, ['language="nan"', 'path="a b"'], Texts)
+    assert values == {"language": "nan", "path": "a b"}
+
+
 def test_an_empty_override_takes_the_key_out() -> None:
     values = {"seed": 5, "optim": {"kind": "lamb", "betas": [1, 2]}, "phases": [{"length": 8, "steps": 3}], "text": "x"}
     apply_overrides(values, ["seed=", "optim.betas=", "phases.0.steps=", 'text=""'], Whole)

@@ -31,8 +31,6 @@ _READ = 1 << 21
 _DOWNLOADS = Path("downloads")
 _LOST = 0.1
 """Share of the text from which the filter, made for wikis, is turned off."""
-_CODES = {"iw": "he", "jw": "jv", "zh-Hant": "zh"}
-"""Codes of CLD2 for languages whose wiki has another one."""
 _FEW_LINES = 20
 
 
@@ -101,13 +99,12 @@ def language_of(paths: Sequence[str], option: str = "--source") -> str:
     if not votes:
         raise NothingKeptError(f"{option} {', '.join(paths)}", "")
     found, size = votes.most_common(1)[0]
-    code = _CODES.get(found, found)
-    if code not in wikis() or size < 0.5 * votes.total():
+    if found not in wikis() or size < 0.5 * votes.total():
         raise NoLanguageError(
             f"{option} {', '.join(paths)}: the language of the text is not clear. Give it: --language CODE, the code "
             "of its Wikipedia, such as hu."
         )
-    return code
+    return found
 
 
 def read_texts(
