@@ -471,10 +471,10 @@ def provide(path: Path, request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture
 def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of a local server that has two dumps and, by their names, vocabularies."""
+    """The address of a local server that has three dumps and, by their names, vocabularies."""
     dump, vocabulary = SAMPLE.read_bytes(), b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
     with serving() as server:
-        for wiki in ("huwiki", "hywiki"):
+        for wiki in ("huwiki", "hywiki", "nlwiktionary"):
             name = f"{wiki}-20260401-pages-articles-multistream.xml.bz2"
             server.files[f"{wiki}/20260401/{name}"] = dump
             for date in ("20260401", "latest"):

@@ -312,3 +312,17 @@ def test_the_number_of_a_namespace_by_either_name() -> None:
 )
 def test_a_line_reads_as_it_is_shown(line: str, text: str) -> None:
     assert without_quotes(line) == text
+
+
+@each_row(
+    ("wikitext", "text"),
+    [
+        ('Egy <span class="k" title="x > y">híd</span> áll.', "Egy híd áll."),
+        ("Egy <span title='x > y'>híd</span> áll.", "Egy híd áll."),
+        ('Egy <span title="x>híd</span> áll.', "Egy híd áll."),
+        ('5 < 6 > 4, a "b" = \'c\'', '5 < 6 > 4, a "b" = \'c\''),
+        ("&notanentity; &copy; &bogus; &lt; R&D", "&notanentity; © &bogus; < R&D"),
+    ],
+)
+def test_marks_inside_attributes_and_names_that_are_no_entity(wikitext: str, text: str) -> None:
+    assert [paragraph.text for paragraph in paragraphs(wikitext, Site("hu", {}))] == [text]
