@@ -59,8 +59,8 @@ def examine(path: Path, format: str = "auto") -> File:
         refuse_stand_in(path, _beginning(path))
     file = _text_file(path, magic)
     head = _head(file).removeprefix(codecs.BOM_UTF8)
-    if named is None and file.compression == "plain" and pages.matches(head):
-        refuse_error_page(path, head)
+    if named is None and pages.matches(head):
+        refuse_error_page(path, head, packed=file.compression != "plain")
     # Nothing in plain text or JSON lines identifies them with certainty, so a recipe that names them is trusted.
     detected = named.kind if named and not named.certain else _kind(path, head)
     if named and detected not in (named.kind, *named.also):

@@ -178,7 +178,7 @@ def _number(value: Any) -> Any:
 
 
 # Old dumps have the notes at the end of the text, each after a mark that links back to its place.
-_NOTES = re.compile(r"(?<=[.!?…。।)\]»”\"'\d]) (?:\^|↑|\^ a b) (?=\S)")
+_NOTES = re.compile(r"(?<=[.!?…。”»\"]) (?:\^|↑) (?=[^\W\d]|[\"“„«(])")
 
 
 def read_cirrus(job: ExtractJob, record: Record, place: int) -> Article:

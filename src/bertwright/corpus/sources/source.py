@@ -28,6 +28,11 @@ from bertwright.corpus.sources.known import FORMATS, format_of
 
 # Prefixes of file names that other programs, too, treat as metadata and not as data.
 _HIDDEN = (".", "_")
+_PARTS_OF_PAGES = {
+    *(".avif", ".bmp", ".gif", ".ico", ".jpeg", ".jpg", ".png", ".svg", ".tif", ".tiff", ".webp"),
+    *(".css", ".eot", ".js", ".map", ".mjs", ".otf", ".ttf", ".wasm", ".woff", ".woff2"),
+    *(".mp3", ".mp4", ".oga", ".ogg", ".ogv", ".pdf", ".wav", ".webm"),
+}
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,8 @@ def open_source(config: SourceConfig, downloads: Path, log: Log, *, copying: boo
         raise SourceError(
             f"there is no file in {shown}. Set corpus.source to the path of a file, or of a folder with files."
         )
+    if len(paths) > 1:
+        paths = _without_parts_of_pages(paths, config, log)
     # Absolute, because workers of other executors may run in other folders.
     files = tuple(examine(file.absolute(), config.format) for file in paths)
     if odd := next((file for file in files if file.format != files[0].format), None):
@@ -98,6 +105,15 @@ def open_source(config: SourceConfig, downloads: Path, log: Log, *, copying: boo
     if (known := format_of(files[0].format)).is_text and not known.is_wiki:
         known.header(files[0], config)  # raises where a package is missing
     return Source(config, _name(path), files)
+
+
+def _without_parts_of_pages(paths: list[Path], config: SourceConfig, log: Log) -> list[Path]:
+    """The files without the images, styles and scripts that belong to HTML pages among them."""
+    kept = [path for path in paths if path.suffix.lower() not in _PARTS_OF_PAGES]
+    if not kept or len(kept) == len(paths) or not format_of(examine(kept[0], config.format).format).many_files:
+        return paths
+    log.say(f"corpus: {len(paths) - len(kept):,} images, styles and scripts beside the pages are left out")
+    return kept
 
 
 def _local(path: str, downloads: Path, log: Log, copying: bool) -> list[Path]:

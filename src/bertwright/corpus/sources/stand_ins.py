@@ -98,10 +98,12 @@ def _is_error(text: str) -> bool:
     return short and (_STATUS.fullmatch(text) is not None or _REFUSAL.search(text) is not None)
 
 
-def refuse_error_page(path: Path, head: bytes) -> None:
+def refuse_error_page(path: Path, head: bytes, *, packed: bool) -> None:
     """Raise `SourceError` for an HTML page that a server sent in place of what was asked for: it has the name of a
-    file of data, or calls itself an error."""
-    if path.suffix.lower() in _DATA or (_ERROR_TITLE.search(head) and path.stat().st_size < 16 * _SMALL):
+    file of data, or calls itself an error. `packed`: the page is compressed, as the end of the name says."""
+    suffixes = path.suffixes[: -1 if packed else None]
+    named = bool(suffixes) and suffixes[-1].lower() in _DATA
+    if named or (_ERROR_TITLE.search(head) and path.stat().st_size < 16 * _SMALL):
         raise SourceError(
             f"{path} is an HTML page, not a dump: the download failed. Download it again, or, if its text is wanted, "
             'rename it to end in .html or set corpus.source.format = "html".'

@@ -32,6 +32,18 @@ def test_a_folder_of_pages_has_one_document_a_file(tmp_path: Path) -> None:
     assert found.facts("title") == ["Híd", "St. István"] and found.counts["redirects"] == 1
 
 
+def test_what_is_saved_beside_pages_is_left_out(tmp_path: Path) -> None:
+    put(tmp_path, "pages/Híd.html", PAGE.format(head="", number=1))
+    for name in ("Híd_files/a.png", "Híd_files/a.css", "-/a.js"):
+        (tmp_path / "pages" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "pages" / name).write_bytes(b"\x89PNG\0\0\0\0")
+    assert Read(tmp_path / "pages", tmp_path).texts == [["Élő szöveg, 1."]]
+    put(tmp_path, "texts/a.txt", "Élő szöveg.")
+    (tmp_path / "texts" / "b.png").write_bytes(b"\x89PNG\0\0\0\0")
+    with pytest.raises(SourceError, match=r"b\.png is not text"):
+        Read(tmp_path / "texts", tmp_path)
+
+
 def test_a_page_of_parsoid_names_its_revision_and_licence(tmp_path: Path) -> None:
     about = '<html about="https://hu.wikipedia.org/wiki/Special:Redirect/revision/845493773">'
     head = '<link rel="dc:isVersionOf" href="//hu.wikipedia.org/wiki/H%C3%ADd">'
@@ -91,3 +103,5 @@ def test_a_page_with_the_name_of_a_dump_is_a_failed_download_unless_it_is_wanted
     assert Read(path, tmp_path, format="html").texts == [["Élő szöveg, 1."]]
     (tmp_path / "a.html.bz2").write_bytes(bz2.compress(path.read_bytes()))
     assert Read(tmp_path / "a.html.bz2", tmp_path).texts == [["Élő szöveg, 1."]]
+    with pytest.raises(SourceError, match="HTML page, not a dump"):
+        examine((tmp_path / "a.html.bz2").rename(tmp_path / "a.xml.bz2"))

@@ -51,7 +51,7 @@ CIRRUS = {
     "template": ["Sablon:Híd"], "content_model": "wikitext", "opening_text": "A híd műtárgy.", "wiki": "huwiki",
     "auxiliary_text": ["táblázat"], "language": "hu", "title": "Híd", "namespace": 0, "version": 1220413474,
     "redirect": [{"namespace": 0, "title": "Hidak"}], "heading": ["Fajtái"], "page_id": 12,
-    "text": "A híd műtárgy. Sokféle híd van. ^ Palotás: Hidak, 1987. ^ Más forrás.",
+    "text": "A híd műtárgy. Sokféle híd van (2 ^ 3). ^ Palotás: Hidak, 1987. ^ Más forrás.",
 }  # fmt: skip
 LEAD = (None, "A híd műtárgy.")
 WANTED: dict[str, tuple[dict[str, Any], list[tuple[str | None, str]]]] = {
@@ -62,7 +62,7 @@ WANTED: dict[str, tuple[dict[str, Any], list[tuple[str | None, str]]]] = {
         LEAD, ("Fajtái", "Sokféle híd van."), ("Régen", "fahíd"),
     ]),
     "finewiki": (FINEWIKI, [LEAD, ("Fajtái", "függőhíd")]),
-    "cirrus": (CIRRUS, [LEAD, (None, "Sokféle híd van.")]),
+    "cirrus": (CIRRUS, [LEAD, (None, "Sokféle híd van (2 ^ 3).")]),
 }  # fmt: skip
 
 

@@ -320,7 +320,7 @@ def test_a_line_reads_as_it_is_shown(line: str, text: str) -> None:
         ('Egy <span class="k" title="x > y">híd</span> áll.', "Egy híd áll."),
         ("Egy <span title='x > y'>híd</span> áll.", "Egy híd áll."),
         ('Egy <span title="x>híd</span> áll.', "Egy híd áll."),
-        ('5 < 6 > 4, a "b" = \'c\'', '5 < 6 > 4, a "b" = \'c\''),
+        ("5 < 6 > 4, a \"b\" = 'c'", "5 < 6 > 4, a \"b\" = 'c'"),
         ("&notanentity; &copy; &bogus; &lt; R&D", "&notanentity; © &bogus; < R&D"),
     ],
 )
