@@ -27,6 +27,8 @@ _WORDS = re.compile(rf"[^\W\d_{_UNSPACED}]{{4,}}|[{_UNSPACED}]{{2}}|[^\W\d_]{{2,
 _UNSPACED_SENTENCE = re.compile(rf"[{_UNSPACED}，。、]{{12}}")
 # "Boo·te" shows where a word may be divided; "l·l" is a letter of Catalan.
 _DIVIDED = re.compile(r"[^\W\dlL]·\w|\w·[^\W\dlL]")
+# Links with only a space between them are words of a phrase, such as "[[gebacken]]e [[Süßigkeit]]"; a list has commas.
+_PHRASE = re.compile(r"\]\]\w*+ +\[\[")
 _DEEPEST = 8
 
 
@@ -77,7 +79,7 @@ def _has_words(text: str, templates: Templates) -> bool:
         if "{{" not in text or is_sentence:
             break
         text = _CALL.sub(shown, text)
-    if is_sentence:
+    if is_sentence or _PHRASE.search(text):
         return True
     own = _ASIDE.sub("", _LINK.sub("", _CALL.sub("", text)))
     own = _LABEL.sub("", own.replace("''", ""))

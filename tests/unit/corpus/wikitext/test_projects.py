@@ -67,6 +67,7 @@ def test_a_dictionary_keeps_its_prose() -> None:
         "==== {{S|dérivés}} ====\n* {{lien|chaton|fr}} (''petit chat'')",
         ["Du latin cattus.", "Petit animal.", "Le chat dort."],
     ),
+    ("de", ":[1] [[brüchig]]e und [[gebacken]]e [[Süßigkeit]]\n:[1] [[Keks]]", ["brüchige und gebackene Süßigkeit"]),
     ("es", ";1 {{ámbito|Zoología}}: animal pequeño de la casa.\n*Inglés: [[cat]]", ["animal pequeño de la casa."]),
     ("pl", ": (1.1) mały ssak\n: (1.1) [[kotka]], [[kocur]]", ["mały ssak"]),
     ("ja", "#[[家]]に飼う小さな動物。\n*英語: [[cat]]\n*[[猫]]、[[子猫]]", ["家に飼う小さな動物。"]),
