@@ -20,7 +20,7 @@ citations and notes, by wiki
     ম্যাগাজিন উদ্ধৃতি, হার্ভার্ড উদ্ধৃতি, ওয়েব আর্কাইভ, অকার্যকর সংযোগ
     संकेतस्थळ स्रोत, स्रोत पुस्तक, स्रोत बातमी, जर्नल स्रोत, स्रोत संकेतस्थळ, संदर्भ, विअप, मृत दुवा, वेबॅक आर्किव्ह
     chú thích, reftag, liên kết hỏng
-    efn2, refnest, gr
+    efn2, refnest, gr, הערה
 
 maintenance, by wiki
     citation needed, cn, fact, fact2, fact or opinion, clarify, clarify span, clarification needed, when, who, whom,
@@ -42,10 +42,12 @@ maintenance, by wiki
     मराठी शब्द सुचवा, संदर्भ हवा, विस्तार
     cần chú thích, cần dẫn nguồn, ai nói, số trang, cần số trang, cần cập nhật trong dòng, khi nào, ai
     要出典, いつ, 誰, 誰2, 要検証, 要曖昧さ回避
+    actualizar, carece de fontes, citekill, neutrality disputed, who?, lähde, når, нет аи, حوالہ درکار
 
 anchors, icons and switches
     anchor, anchors, clear, -, toc, flagicon, flag icon, speaker, in lang,
     ref-en, ref-fr, ref-ru, ref-de, ref-bg, ref-da, ref-uk, ref-pl, ref-es, ref-it, ref-ru-dor, pdf, doc, pdflink,
+    lausunta, linfo, cartafueyu, border, esd, אודיו,
     defaultsort, displaytitle, italic title, use dmy dates, use mdy dates, pp, short description, split section
 
 spaces, and marks that are not seen
