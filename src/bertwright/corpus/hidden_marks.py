@@ -18,7 +18,7 @@ _MARKS = [
     ("'", re.compile("'(?:(?<!\\w')|(?=')|(?<=''))")),
     ("’", re.compile("’(?<!\\w’)")),
     # The number of a list, or a sentence.
-    ("(", re.compile(r"\((?:(?=[A-Za-z\d]{1,6}\) )|(?:(?<=[.!?…] \()|(?<=\A\())(?=[^\W\da-z_]))")),
+    ("(", re.compile(r"\((?:(?=[A-Za-z\d]{1,6}\) )|(?:(?<=[.!?…] \()|(?<=\A\())(?=[^\W\da-z_][^()]*[.!?…]\)))")),
 ]
 _ASCII_MARKS = [(mark, pattern) for mark, pattern in _MARKS if mark.isascii()]
 _STRAIGHT = re.compile('"')

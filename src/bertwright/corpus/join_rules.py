@@ -64,7 +64,7 @@ class JoinRules:
         if not first.isalnum():
             right = right.lstrip(OPENING)
             first = right[0]
-        if first.islower() and not self.small and not elided and is_small(first):
+        if first.islower() and not (self.small and left[-1] != CLOSES) and not elided and is_small(first):
             return True
         if left[-1] not in STOPS:
             return bool(self.said) and left[-1] == CLOSES and right.startswith(self.said)

@@ -115,6 +115,8 @@ def test_hungarian_sentences_that_are_two() -> None:
         ("en", "Which one? : The first."),
         ("en", '"..." He left.'),
         ("xx", "The cafe (St. 3) opened."),
+        ("en", "They heard “Two legs better!” as the pigs came."),
+        ("uk", "Відомий актор театру. (пом. 1914)"),
     ],
 )
 def test_sentences_of_other_languages_that_stay_whole(language: str, sentence: str) -> None:
