@@ -59,9 +59,9 @@ class JoinRules:
 
     def joins(self, left: str, right: str) -> bool:
         """Whether `right`, which has a word, continues the sentence of `left`, which has no space after it."""
-        elided = self.elided and _ELIDED.match(right) is not None
-        first = right[0]
+        first, elided = right[0], False
         if not first.isalnum():
+            elided = self.elided and _ELIDED.match(right) is not None
             right = right.lstrip(OPENING)
             first = right[0]
         if first.islower() and not (self.small and left[-1] != CLOSES) and not elided and is_small(first):

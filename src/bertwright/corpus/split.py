@@ -52,12 +52,12 @@ def splitter(language: str) -> Callable[[str], list[str]]:
         cuts = _cuts(rules, pieces) if len(pieces) > 1 else []
         if rules.ends:
             cuts = sorted({*cuts, *(stop.end() for stop in rules.ends.finditer(text))})
-        if _may_be_full_width(text):
+        if not text.isascii() and _may_be_full_width(text):
             cuts = _full_width_cuts(text, cuts)
         if not cuts:
             return [text]
-        sentences = [text[start:stop].strip() for start, stop in pairwise([0, *cuts, len(text)])]
-        return [sentence for sentence in sentences if sentence]
+        parts = pairwise([0, *cuts, len(text)])
+        return [sentence for start, stop in parts if (sentence := text[start:stop].strip())]
 
     return split
 
@@ -110,11 +110,12 @@ def _joins(rules: JoinRules, left: str, right: str) -> bool:
             return True
         if first.isalpha() and _is_part_of_token(left.rpartition(" ")[2]):
             return True
-    if last in _COMMAS:
-        return True
-    if rules.names and last in "!?" and (_IN_NAME.search(left) or (first != " " and _NAME_GOES_ON.match(right))):
-        return True
-    if not rules.stops and last == "." and _OWN_STOP.search(left):
+    if last != ".":
+        if last in _COMMAS:
+            return True
+        if rules.names and last in "!?" and (_IN_NAME.search(left) or (first != " " and _NAME_GOES_ON.match(right))):
+            return True
+    elif not rules.stops and _OWN_STOP.search(left):
         return True
     return rules.joins(left, right)
 
