@@ -1,16 +1,17 @@
 """Sentence splitting: sentencex per paragraph, then rules of the language that undo its wrong cuts.
 
 In any language a full stop inside a token ("ΠΑ.ΣΟ.Κ.", "১.৫") or after an initial does not end a sentence, a number
-("3.") or punctuation alone is not a sentence, no sentence begins with a small letter, a comma or a closing bracket, and
-sentences end in quotations too (`hidden_marks`). `sentences.toml` lists the languages that differ, and how each treats
-ordinal numbers, Roman numerals, initials and abbreviations (`join_rules`). Full-width stops have separate rules
-(`fullwidth`).
+("3.") or punctuation alone is not a sentence, no sentence begins with a comma, a closing bracket or, except in a
+paragraph without capitals, a small letter, and sentences end in quotations too (`hidden_marks`). `sentences.toml` lists
+the languages that differ, and how each treats ordinal numbers, Roman numerals, initials and abbreviations
+(`join_rules`). Full-width stops have separate rules (`fullwidth`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 
 import sentencex
@@ -42,6 +43,7 @@ def splitter(language: str) -> Callable[[str], list[str]]:
     sentence of more than 4,096 characters may be cut at a space.
     """
     rules = join_rules(language)
+    without_capitals = replace(rules, small=True)
 
     def split(paragraph: str) -> list[str]:
         single = paragraph.isprintable() and "  " not in paragraph  # then its only white space is single ' '
@@ -49,7 +51,7 @@ def splitter(language: str) -> Callable[[str], list[str]]:
         if not text:
             return []
         pieces = _pieces(rules.splits_as, hide_marks(text))
-        cuts = _cuts(rules, pieces) if len(pieces) > 1 else []
+        cuts = _cuts(without_capitals if text.islower() else rules, pieces) if len(pieces) > 1 else []
         if rules.ends:
             cuts = sorted({*cuts, *(stop.end() for stop in rules.ends.finditer(text))})
         if not text.isascii() and _may_be_full_width(text):

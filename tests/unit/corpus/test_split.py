@@ -169,6 +169,7 @@ def test_sentences_of_other_languages_that_stay_whole(language: str, sentence: s
         ("en", ['He left. "..."', "Then she came."]),
         ("en", ["It was late. )", "Then she came."]),
         ("en", ["(He left.)", "Then she came."]),
+        ("la", ["deus est bonus.", "homo est animal."]),
         ("en", ["(1) It was cold.", "They left.", "(2) He stayed.", "• A bullet.", "Another."]),
         ("en", ['He said: "It is late.', "We must go.", 'Come!"', "They left."]),
         ("ro", ["Era un „capăt.", "Altul a venit.", "Apoi „casa” a fost."]),
