@@ -140,8 +140,8 @@ def conllu(text: str) -> list[list[str]]:
         if line.startswith(("# newpar", "# newdoc")):
             paragraphs.append([])
             marked = True
-        elif line.startswith("# text = "):
-            paragraphs[-1].append(line.removeprefix("# text = "))
+        elif line.startswith("# text ="):
+            paragraphs[-1].append(line.removeprefix("# text =").strip())
     full = [paragraph for paragraph in paragraphs if paragraph]
     if marked and sum(map(len, full)) > 1.5 * len(full):
         return full
