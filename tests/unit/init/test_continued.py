@@ -27,7 +27,7 @@ from bertwright.model.classifier import Classifier
 from bertwright.model.modern.network import ModernConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.pipeline.stage import STAGES
-from bertwright.vocab.entries import SPECIALS
+from bertwright.vocab.entries import SPECIALS, TextSettings
 from bertwright.vocab.split import build_tokenizer
 
 HUNGARIAN = (
@@ -222,9 +222,9 @@ def test_a_modernbert_is_described_by_its_file(place: Path) -> None:
 
 
 def test_text_settings_are_guessed_from_the_entries() -> None:
-    assert guess_settings([*SPECIALS, "the", "##s"]) == (True, True)
-    assert guess_settings([*SPECIALS, "víz", "##é"]) == (True, False)
-    assert guess_settings([*SPECIALS, "The", "víz"]) == (False, False)
+    assert guess_settings([*SPECIALS, "the", "##s"]) == TextSettings(True, True)
+    assert guess_settings([*SPECIALS, "víz", "##é"]) == TextSettings(True, False)
+    assert guess_settings([*SPECIALS, "The", "víz"]) == TextSettings(False, False)
 
 
 @each_row(
