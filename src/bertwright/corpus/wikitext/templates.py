@@ -80,7 +80,7 @@ class Templates:
             return self.patterns[key], 0, 0
         # One line of the table serves {{lang-hu|…}}, {{lang-uk|…}} and all others of the family.
         for start, end, ways in self.families:
-            if _is_in(key, start, end):
+            if key.startswith(start) and _is_in(key, start, end):
                 return ways, len(start), len(end)
         return None
 
