@@ -120,7 +120,7 @@ def test_a_corpus_with_and_without_the_templates_of_its_dump(
     path.write_bytes(multistream(pages(new_page)))
     without = built(path, tmp_path / "without", WikitextConfig(expand_templates=False))
     expanded = built(path, tmp_path / "expanded", WikitextConfig())
-    assert "A 7. híd hosszú." in without and "Szerintünk széles, és nagyon építmény." in without
+    assert not any("híd" in each or "Szerintünk" in each for each in without), "it would be 0 or 70 of what?"
     assert "A 7. híd 70 méter hosszú." in expanded and "Szerintünk 7 méter széles, és nagyon építmény." in expanded
     assert built(path, tmp_path / "two", WikitextConfig(), workers=2) == expanded
 
