@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from bertwright.core.errors import MissingExtraError
 from bertwright.corpus.sources.format import Paragraph
-from bertwright.corpus.wikitext.polish import polish
+from bertwright.corpus.wikitext.polish import keep_powers, polish
 
 Maths = Literal["drop", "tex"]
 
@@ -103,7 +103,7 @@ def read_html(html: str, maths: Maths = "drop", *, wiki: bool = False) -> HtmlPa
     """
     if _is_too_deep(html):
         return HtmlPage(_paragraphs([_Block(line, False, 0) for line in _ANY_TAG.split(html) if line.strip()], ""))
-    tree = selectolax()(html)
+    tree = selectolax()(keep_powers(html))
     if tree.body is None:  # a page of frames
         return HtmlPage([], _title(tree))
     found = tree.css_first(_WIKI)

@@ -19,7 +19,7 @@ def texts(html: str, *, wiki: bool = True) -> list[tuple[str | None, str]]:
         ("<ul><li>Egy<ul><li>kettő</li></ul></li><li>három</ul>", ["Egy", "kettő", "három"]),
         ("<p>Állítás.<sup class='mw-ref reference'><a href='#1'>[1]</a></sup> Más.", ["Állítás. Más."]),
         ("<p>Állítás<sup typeof='mw:Extension/ref'>[1]</sup>, és.", ["Állítás, és."]),
-        ("<p>10<sup>6</sup> m<sup>2</sup>", ["106 m2"]),
+        ("<p>10<sup>6</sup> m<sup>2</sup>", ["10⁶ m²"]),
         ("<table><tr><td>táblázat</table><p>Szöveg.", ["Szöveg."]),
         ("<div class='thumb tright'>kép</div><figure><figcaption>kép</figcaption></figure><p>a.", ["a."]),
         ("<div class='hatnote'>Lásd még</div><div role='navigation'>vissza</div><p>a.", ["a."]),

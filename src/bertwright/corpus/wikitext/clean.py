@@ -14,7 +14,7 @@ from bertwright.corpus.split import splitter
 from bertwright.corpus.wikitext.definitions import Definitions, Expander
 from bertwright.corpus.wikitext.dictionary import without_word_lists
 from bertwright.corpus.wikitext.marked_words import LOST
-from bertwright.corpus.wikitext.polish import polish
+from bertwright.corpus.wikitext.polish import keep_powers, polish
 from bertwright.corpus.wikitext.regions import cut_regions
 from bertwright.corpus.wikitext.scan import Page, resolve
 from bertwright.corpus.wikitext.site import Site
@@ -109,7 +109,7 @@ def _without_inline_marks(text: str) -> str:
     text = _EXTERNAL_LINK.sub(lambda link: link[1].lstrip(), text)
     # A line break in a heading does not end it.
     text = _HEADING_WITH_TAGS.sub(lambda line: _TAG.sub(_in_heading, line[0]), f"\n{text}")
-    text = _TAG.sub(lambda tag: text_of_tag(tag[1], tag[0]), text)
+    text = _TAG.sub(lambda tag: text_of_tag(tag[1], tag[0]), keep_powers(text))
     if "]]" in text:
         text = "\n".join(map(_without_stray_ends, text.split("\n")))
     if "''" in text:

@@ -38,6 +38,26 @@ _FULL_WIDTH = [
 _DANGLING = [re.compile(rf"{mark}(?=[,،)]|\.(?![\w.]))") for mark in ",;:؛،"]
 
 
+_MINUS = "&minus;|&ndash;|&#8722;|[-−–]"
+_POWER = re.compile(
+    rf"(?<=[\w)\]'’])<sup(?:\s[^<>]*+)?>\s*((?:{_MINUS}|\+)?[0-9]{{1,4}}(?:{_MINUS}|\+)?)\s*</sup\s*>", re.IGNORECASE
+)
+_INDEX = re.compile(r"(?<=[0-9])<sub(?:\s[^<>]*+)?>\s*([0-9]{1,4})\s*</sub\s*>", re.IGNORECASE)
+_ANY_MINUS = re.compile(_MINUS)
+_RAISED, _LOWERED = str.maketrans("0123456789-+", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺"), str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+def keep_powers(text: str) -> str:
+    """The text with the numbers that HTML tags raise or lower as such characters: "10<sup>6</sup>" is 10⁶, not 106.
+
+    Other raised text ("1<sup>er</sup>") reads the same without its tags, and so do lowered numbers after letters (H2O).
+    """
+    if "<su" not in text and "<SU" not in text:
+        return text
+    text = _POWER.sub(lambda power: _ANY_MINUS.sub("-", power[1]).translate(_RAISED), text)
+    return _INDEX.sub(lambda index: index[1].translate(_LOWERED), text)
+
+
 def polish(text: str) -> str:
     """The text in NFC with plain spaces, character references decoded and gaps closed; same number of lines.
 
