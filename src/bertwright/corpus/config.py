@@ -45,8 +45,8 @@ class FilterConfig(Section):
     """Whether to save dropped documents, each with the reason, in the folder `dropped` of the corpus."""
     min_mean_words: float = Field(default=0.0, ge=0)
     """Fewest words per sentence, on average (turkunlp: 4)."""
-    min_sentences: int = Field(default=2, ge=0)
-    """Fewest sentences in a document (turkunlp: 3)."""
+    min_sentences: int = Field(default=1, ge=0)
+    """Fewest sentences in a document; 1: stubs of one sentence are kept (turkunlp: 3)."""
     max_sentences: int = Field(default=0, ge=0)
     """Most sentences in a document; 0: any number (turkunlp: 1,000)."""
     min_tokens: int = Field(default=0, ge=0)
@@ -72,7 +72,7 @@ class FilterConfig(Section):
     """Largest share of foreign letters among the characters. "general": letters of scripts in which neither the corpus
     language nor any of `languages` is written; Latin letters count only where there are more than three for each letter
     of those languages' scripts. "turkunlp": every letter outside the alphabet, 0.02."""
-    min_words: int = Field(default=30, ge=0)
+    min_words: int = Field(default=10, ge=0)
     """Fewest words in a document. A word is a run of letters; in scripts without spaces, every two letters (Chinese,
     Japanese) or four letters (Thai, Lao, Khmer, Burmese, Tibetan). "turkunlp": two or more letters of the alphabet,
     30."""
@@ -144,7 +144,7 @@ class FilterConfig(Section):
         return patterns
 
 
-VERSION = 11
+VERSION = 12
 """Incremented when a change to the stage's code changes its output."""
 
 

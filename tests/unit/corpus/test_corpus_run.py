@@ -335,7 +335,7 @@ def test_second_run_is_identical_and_a_changed_key_is_named(tmp_path: Path, expo
     corpus(tmp_path / "renamed.xml", out, log, workers=2)
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == before
     corpus(tmp_path / "renamed.xml", out, log, filter=FilterConfig(identify=False, min_sentences=4))
-    assert any("filter.min_sentences: 2 -> 4" in line for line in log.said)
+    assert any("filter.min_sentences: 1 -> 4" in line for line in log.said)
 
 
 def test_the_manifest_has_the_hash_of_the_whole_source(tmp_path: Path) -> None:
@@ -380,7 +380,7 @@ def test_a_run_ends_with_what_became_of_documents_and_bytes(tmp_path: Path) -> N
         "kept                                              2  33.3%            824  43.5%",
         "no text left after cleaning                       1  16.7%              0   0.0%",
         "in another language                               1  16.7%            508  26.8%",
-        "too few sentences                                 1  16.7%             15   0.8%",
+        "too few words                                     1  16.7%             15   0.8%",
         "same text as an earlier one                       1  16.7%            546  28.8%",
         "all                                               6                 1,893",
         "corpus: namespaces passed over                pages              wikitext",
