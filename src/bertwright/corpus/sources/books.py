@@ -9,6 +9,7 @@ of each book are put in order and joined as the wiki joins them (`assemble`). Th
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import zlib
@@ -16,7 +17,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
-from xml.sax.saxutils import escape
 
 from bertwright.core.files import write_atomic
 from bertwright.core.task_records import is_done
@@ -144,12 +144,7 @@ def assemble(assembly: Assembly) -> None:
         for line in text.split("\n"):
             book, *facts = json.loads(line)
             books.setdefault(book, []).append(_Page(*facts))
-    written = "".join(
-        f"<page><title>{escape(first.title)}</title><ns>0</ns><id>{first.id}</id><revision><id>{first.revision}</id>"
-        f"<model>wikitext</model><text>{escape(text)}</text></revision></page>\n"
-        for book in sorted(books)
-        for first, text in _documents(books[book])
-    )
+    written = "".join(_element(first, text) for book in sorted(books) for first, text in _documents(books[book]))
     write_atomic(assembly.path, zstandard().ZstdCompressor(level=1).compress(written.encode()), sync=False)
 
 
@@ -196,6 +191,15 @@ class _Page(NamedTuple):
     id: int
     revision: int
     text: str
+
+
+def _element(first: _Page, text: str) -> str:
+    """A page of an export that has the text of a document."""
+    title, text = (html.escape(each, quote=False) for each in (first.title, text))
+    return (
+        f"<page><title>{title}</title><ns>0</ns><id>{first.id}</id><revision><id>{first.revision}</id>"
+        f"<model>wikitext</model><text>{text}</text></revision></page>\n"
+    )
 
 
 def _documents(pages: Iterable[_Page]) -> Iterator[tuple[_Page, str]]:

@@ -10,7 +10,6 @@ import re
 
 from bertwright.corpus.config import WikitextConfig
 from bertwright.corpus.sources.format import Paragraph
-from bertwright.corpus.split import splitter
 from bertwright.corpus.wikitext.definitions import Definitions, Expander
 from bertwright.corpus.wikitext.dictionary import without_word_lists
 from bertwright.corpus.wikitext.marked_words import LOST
@@ -89,6 +88,9 @@ def _without_lost(line: str, language: str, opens: bool) -> str:
     line = line.replace(LOST, "") if opens else _LOST_IN_BRACKETS.sub("", line)
     if LOST not in line:
         return line
+    # Not loaded by a check of a recipe, which reads the first pages of its source.
+    from bertwright.corpus.split import splitter
+
     # For the splitter there is a number.
     sentences = splitter(language)(line.replace(LOST, f"{LOST}0{LOST}"))
     return " ".join(sentence for sentence in sentences if LOST not in sentence)
