@@ -35,8 +35,11 @@ def test_errors_show_the_place() -> None:
 
 
 def test_conllu_follows_paragraphs_or_makes_blocks_of_ten() -> None:
-    marked = "# newdoc id = a\n# newpar\n# text = One.\n1\tOne\n\n# text = Two.\n\n# newpar\n# text = Three.\n"
-    assert conllu(marked) == [["One.", "Two."], ["Three."]]
+    marked = "# newdoc id = a\n# newpar\n# text = One.\n1\tOne\n\n# text = Two.\n\n"
+    marked += "# newpar\n# text = Three.\n\n# text = Four.\n"
+    assert conllu(marked) == [["One.", "Two."], ["Three.", "Four."]]
+    single = "".join(f"# newpar\n# text = S{n}.\n\n" for n in range(12))
+    assert [len(block) for block in conllu(single)] == [10, 2], "paragraphs of one sentence say nothing of ends"
     plain = "".join(f"# text = S{n}.\n\n" for n in range(12))
     assert [len(block) for block in conllu(plain)] == [10, 2]
 

@@ -54,8 +54,8 @@ def test_with_a_source_that_is_not_here_the_whole_is_not_known(tmp_path: Path) -
 
 def test_each_faulty_source_is_reported_with_its_number(tmp_path: Path) -> None:
     (tmp_path / "empty.txt").touch()
-    (tmp_path / "page.html").write_text("<!DOCTYPE html><html></html>")
-    size, verdicts = looked_at(source=[str(tmp_path / "empty.txt"), "sample", str(tmp_path / "page.html")])
+    (tmp_path / "paper.pdf").write_bytes(b"%PDF-1.7\n")
+    size, verdicts = looked_at(source=[str(tmp_path / "empty.txt"), "sample", str(tmp_path / "paper.pdf")])
     assert size is None
     assert [(verdict.about, verdict.level) for verdict in verdicts[:3]] == [
         ("corpus.source.0", "error"),
@@ -63,7 +63,7 @@ def test_each_faulty_source_is_reported_with_its_number(tmp_path: Path) -> None:
         ("corpus.source.2", "error"),
     ]
     assert "is empty (0 bytes)." in verdicts[0].text and verdicts[0].remedy == "Download it again."
-    assert "is an HTML page" in verdicts[2].text and all(issubclass(verdicts[i].kind, DataError) for i in (0, 2))
+    assert "is a PDF file" in verdicts[2].text and all(issubclass(verdicts[i].kind, DataError) for i in (0, 2))
 
 
 def test_without_zstandard_other_sources_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,7 +117,7 @@ def test_a_folder_without_data_is_an_error_of_its_key(load: Load, tmp_path: Path
 
 @each_row(
     ("name", "content", "fault"),
-    [("b.txt", b"", "is empty"), ("b.html", b"<!DOCTYPE html><html></html>", "is an HTML page")],
+    [("b.txt", b"", "is empty"), ("b.pdf", b"%PDF-1.7\n", "is a PDF file")],
 )
 def test_a_damaged_copy_of_what_is_far_away_is_a_fault_now(
     name: str, content: bytes, fault: str, tmp_path: Path
