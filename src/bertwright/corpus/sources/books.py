@@ -9,7 +9,6 @@ of each book are put in order and joined as the wiki joins them (`assemble`). Th
 
 from __future__ import annotations
 
-import html
 import json
 import re
 import zlib
@@ -195,7 +194,7 @@ class _Page(NamedTuple):
 
 def _element(first: _Page, text: str) -> str:
     """A page of an export that has the text of a document."""
-    title, text = (html.escape(each, quote=False) for each in (first.title, text))
+    title, text = (each.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;") for each in (first.title, text))
     return (
         f"<page><title>{title}</title><ns>0</ns><id>{first.id}</id><revision><id>{first.revision}</id>"
         f"<model>wikitext</model><text>{text}</text></revision></page>\n"
