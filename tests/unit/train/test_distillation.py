@@ -150,10 +150,10 @@ def test_the_text_settings_of_a_training_of_ours_are_named(teacher: Path, prepar
     given, settings = read_pretrained(teacher), prepared.vocab.manifest["config"]["vocab"]
     lower, strip = bool(settings.get("lower_case")), bool(settings.get("strip_accents"))
     ours = VocabConfig(file=teacher / "model" / "vocab.txt", lower_case=lower, strip_accents=not strip)
-    own = f"vocab.lower_case={str(lower).lower()} vocab.strip_accents={str(strip).lower()}"
+    own = f"vocab.lower_case={str(lower).lower()} vocab.strip_accents={str(strip).lower()} vocab.longest_word=1000"
     assert other_vocabulary(given, ours).startswith(f"({own} there, vocab.lower_case=")
     assert own_vocabulary(given) == f"Set vocab.file={teacher / 'model' / 'vocab.txt'} {own}"
-    assert other_vocabulary(given, ours.model_copy(update={"strip_accents": strip})) == ""
+    assert other_vocabulary(given, ours.model_copy(update={"strip_accents": strip, "longest_word": 1000})) == ""
     assert given.artifact is not None
     counts = {**given.artifact.counts, "vocabulary": "f" * 64}
     damaged = replace(given, artifact=replace(given.artifact, manifest={**given.artifact.manifest, "counts": counts}))
