@@ -202,7 +202,7 @@ def test_a_network_is_a_folder_or_a_name_to_download(tmp_path: Path, monkeypatch
     )
     normalizer = {"type": "BertNormalizer", "lowercase": True, "strip_accents": None}
     (tmp_path / "mine" / "tokenizer_config.json").write_text('{"tokenizer_class": "TokenizersBackend"}')
-    (tmp_path / "mine" / "tokenizer.json").write_text(json.dumps({"normalizer": normalizer}))
+    (tmp_path / "mine" / "tokenizer.json").write_text(json.dumps({"normalizer": normalizer, "model": {"vocab": {}}}))
     made = values("run_mlm.py --model_name_or_path mine --train_file a.txt --do_train")
     assert (made["vocab.lower_case"], made["vocab.strip_accents"]) == (True, True), "as transformers 5 writes it"
     named = translated("run_mlm.py --model_name_or_path distilbert/distilbert-base-cased --train_file a.txt --do_train")
