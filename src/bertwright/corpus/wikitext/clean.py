@@ -14,10 +14,9 @@ from bertwright.corpus.wikitext.definitions import Definitions, Expander
 from bertwright.corpus.wikitext.dictionary import without_word_lists
 from bertwright.corpus.wikitext.marked_words import LOST
 from bertwright.corpus.wikitext.polish import keep_powers, polish
-from bertwright.corpus.wikitext.regions import cut_regions
+from bertwright.corpus.wikitext.regions import cut_regions, without_tabs
 from bertwright.corpus.wikitext.scan import Page, resolve
 from bertwright.corpus.wikitext.site import Site
-from bertwright.corpus.wikitext.tabs import without_tabs
 from bertwright.corpus.wikitext.templates import Table, template_key, templates_of
 
 _DEFAULT = WikitextConfig()

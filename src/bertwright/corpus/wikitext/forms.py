@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, timedelta
 
 from bertwright.corpus.wikitext.locales import Locale
+from bertwright.corpus.wikitext.polish import RAISED
 
 Form = Callable[[Sequence[str], Locale], str | None]
 """From the values of a field, "" where the call lacks one, to its text; None if the values do not fit."""
@@ -19,7 +20,6 @@ _ROMAN = tuple(
         strict=True,
     )
 )
-_RAISED = str.maketrans("0123456789-−+n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻⁺ⁿ")
 _POWER = re.compile("[-−+]?[0-9]{1,4}n?|n")
 # The codes of Template:Convert whose symbol is not the code itself.
 _UNITS = {
@@ -121,14 +121,14 @@ def _two_digits(values: Sequence[str], _: Locale) -> str:
 
 def _raised(values: Sequence[str], _: Locale) -> str | None:
     """An exponent: "2" is "²", "1" nothing; None for text."""
-    return ("" if values[0] == "1" else values[0].translate(_RAISED)) if _POWER.fullmatch(values[0]) else None
+    return ("" if values[0] == "1" else values[0].translate(RAISED)) if _POWER.fullmatch(values[0]) else None
 
 
 def _unit(values: Sequence[str], _: Locale) -> str:
     """The symbol of a unit: "km2" is "km²", "C" is "°C", "e6km" is "×10⁶ km"."""
     power, unit = multiple.groups() if (multiple := _MULTIPLE.fullmatch(values[0])) else ("", values[0])
-    symbol = _UNITS.get(unit) or _POWER_OF_UNIT.sub(lambda power: power[1].translate(_RAISED), unit)
-    return f"×10{power.translate(_RAISED)} {symbol}" if power else symbol
+    symbol = _UNITS.get(unit) or _POWER_OF_UNIT.sub(lambda power: power[1].translate(RAISED), unit)
+    return f"×10{power.translate(RAISED)} {symbol}" if power else symbol
 
 
 def _lower(values: Sequence[str], _: Locale) -> str:

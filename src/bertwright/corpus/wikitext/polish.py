@@ -44,7 +44,9 @@ _POWER = re.compile(
 )
 _INDEX = re.compile(r"(?<=[0-9])<sub(?:\s[^<>]*+)?>\s*([0-9]{1,4})\s*</sub\s*>", re.IGNORECASE)
 _ANY_MINUS = re.compile(_MINUS)
-_RAISED, _LOWERED = str.maketrans("0123456789-+", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺"), str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+RAISED = str.maketrans("0123456789-−+n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻⁺ⁿ")
+"""The raised form of each character of an exponent."""
+_LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def keep_powers(text: str) -> str:
@@ -54,7 +56,7 @@ def keep_powers(text: str) -> str:
     """
     if "<su" not in text and "<SU" not in text:
         return text
-    text = _POWER.sub(lambda power: _ANY_MINUS.sub("-", power[1]).translate(_RAISED), text)
+    text = _POWER.sub(lambda power: _ANY_MINUS.sub("-", power[1]).translate(RAISED), text)
     return _INDEX.sub(lambda index: index[1].translate(_LOWERED), text)
 
 

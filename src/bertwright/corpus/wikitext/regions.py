@@ -1,4 +1,4 @@
-"""Removal of the regions of a page that are never prose: comments, references, maths, galleries, code.
+"""Removal of the regions of a page that are never prose: comments, references, maths, galleries, code; and tabs.
 
 Everything between such a pair of tags is opaque to the rest of the cleaner, as it is to MediaWiki
 itself, so these regions are removed first; in a typical article they are half of the page. Content that
@@ -34,6 +34,9 @@ _WRITTEN = re.compile(f"[{chr(_BASE + 33)}-{chr(_BASE + 126)}]")
 # An empty `<nowiki/>` keeps quote marks apart. `polish` removes this invisible character.
 _SEPARATOR = "\u00ad"
 _SPACE = re.compile(r"\s+")
+_TABS = re.compile(r"<tabber\b[^<>]*+>(.*?)</tabber\s*+>", re.DOTALL | re.I)
+_TABS_END = re.compile(r"</tabber\s*+>", re.I)
+_TAB = re.compile(r"\s*([^=\n{}|]{1,80}?)\s*=(.*)", re.DOTALL)
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 
 
@@ -123,3 +126,18 @@ def _decoded(reference: re.Match[str]) -> str:
     if written[1] != "#":
         return html5.get(written[1:], written).replace("\n", " ")
     return html.unescape(written).replace("\n", " ")
+
+
+def without_tabs(wikitext: str) -> str:
+    """The page with each tab of the extension Tabber, which Fandom and many other wikis have, as a section of its own
+    under its name: `<tabber>One=text|-|Two=text</tabber>`."""
+    # A search for a closing tag after the last one, at every opening tag, would take quadratic time.
+    stop = max((tag.end() for tag in _TABS_END.finditer(wikitext)), default=0)
+    return (
+        _TABS.sub(lambda tabs: "".join(map(_section_of_tab, tabs[1].split("|-|"))), wikitext[:stop]) + wikitext[stop:]
+    )
+
+
+def _section_of_tab(tab: str) -> str:
+    named = _TAB.match(tab)
+    return f"\n==== {named[1]} ====\n{named[2]}\n" if named else f"\n{tab}\n"

@@ -15,8 +15,7 @@ from bertwright.corpus.wikitext.marked_words import keep_words
 from bertwright.corpus.wikitext.site import Site
 from bertwright.corpus.wikitext.templates import Templates
 from bertwright.corpus.wikitext.unknown_calls import mark_call, may_print
-from bertwright.corpus.wikitext.wrapped import wrapped_text
-from bertwright.corpus.wikitext.wrapped_prose import LONGEST, PARAGRAPH
+from bertwright.corpus.wikitext.wrapped_prose import LONGEST, PARAGRAPH, wrapped_text
 
 # Most links show their target or their label, whatever they link to.
 _PLAIN_LINK = re.compile(r"\[\[(?![\s#/])([^\[\]{}|:%\n]++)(?<!\s)\]\]")

@@ -7,6 +7,8 @@ length: notes are cited works or a remark, and the arguments of boxes are names 
 import re
 from collections.abc import Sequence
 
+from bertwright.corpus.wikitext.templates import arguments, template_key
+
 LONGEST = 8000
 """The longest call that is considered, in characters."""
 PARAGRAPH = 60
@@ -21,6 +23,9 @@ _ITEM = re.compile(r"[*#:;]+\s*")
 _HIDDEN = re.compile(r"<[^<>]*>|'''?|&[a-z]+;")
 _MOST_OTHERS, _LONGEST_OTHER = 4, 60
 _DATE = re.compile(r"\d")
+_LETTER = re.compile(r"[^\W\d_]")
+_SEVERAL_WORDS = re.compile(r"\S\s+\S+\s+\S+\s+\S")
+_STYLE = re.compile(r"[\w.-]+\s*:|[\d.]+\s*(?:em|px|%|pt)\Z|(?:left|right|center|top|bottom|block|none)\Z")
 
 
 def is_prose(text: str, fewest: int = _FEWEST) -> bool:
@@ -60,3 +65,20 @@ def paragraphs_of(given: Sequence[str]) -> str:
     if not is_prose(text, _FEWEST_ALONE) or not any(map(_ENDED.search, lines)):
         return ""
     return f"\n\n{given[0]}\n\n"
+
+
+def wrapped_text(name: str, values: list[str], *, alone: bool) -> str:
+    """The text that a call on a Wikisource prints; "" if none of its arguments is text. Of a call `alone` on its line,
+    which may be a banner, only a text of four words or more.
+
+    Nearly all templates in the text of a book only set a part of it in another form: in small capitals, centred,
+    spaced. So a call prints its longest unnamed argument; the others are sizes, colours and places.
+    """
+    key = template_key(name)
+    if not key or key[0] in "#{" or ":" in key:
+        return ""
+    given = (value for number, value in arguments(values).items() if number.isdecimal())
+    text = max((value for value in given if not _STYLE.match(value)), key=len, default="")
+    if not _LETTER.search(text) or (alone and not _SEVERAL_WORDS.search(text)):
+        return ""
+    return f"\n\n{text}\n\n" if alone else text
