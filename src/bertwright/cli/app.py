@@ -144,9 +144,27 @@ def _as_written(command: Any) -> Any:
             parameter.display_type_rich = lambda ctx: None  # its name and its help say what to give
         elif parameter.is_flag:
             parameter.metavar = ""
+    make_parser = command.make_parser
+    command.make_parser = lambda ctx: _refuse_repeated(make_parser(ctx), ctx)
     for inner in getattr(command, "commands", {}).values():
         _as_written(inner)
     return command
+
+
+def _refuse_repeated(parser: Any, ctx: Any) -> Any:
+    """The parser of a verb, refusing an option of one value that is given twice, of which click drops the first."""
+    parse_args = parser.parse_args
+
+    def parse_once(args: list[str]) -> Any:
+        values, rest, order = parse_args(args)
+        for place, each in enumerate(order):
+            single = each.param_type_name == "option" and not (each.multiple or each.count or each.is_flag)
+            if single and each in order[:place]:
+                raise _USAGE(f"{max(each.opts, key=len)} is given twice; only one value can be used.", ctx)
+        return values, rest, order
+
+    parser.parse_args = parse_once
+    return parser
 
 
 _MARKUP = re.compile(r"(\\*)(\[[a-z#/@][^\[]*?\])")

@@ -243,3 +243,26 @@ def test_options_for_foreign_data_are_refused_elsewhere(
     for path, what in ((tmp_path / "text.txt", "a text"), (made, "the artifact of stage export")):
         assert call(monkeypatch, "inspect", path, option, value) == 2
         assert capsys.readouterr() == ("", f"bertwright: {option} for {what} has no effect. Leave it out.\n")
+
+
+@each_row(
+    "words",
+    [
+        ("certify", "x", "--runtimes", "onnx", "--runtimes=openvino"),
+        ("run", "smoke", "--out", "a", "--out", "a"),
+        ("bench", "train", "--threads", "1", "--threads", "2"),
+        ("launch", "slurm", "smoke", "--out", "a", "--out", "b"),
+    ],
+)
+def test_an_option_given_twice_is_refused(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, *words) == 2
+    assert "given twice; only one value" in capsys.readouterr().err
+
+
+def test_options_of_several_values_and_flags_may_be_repeated(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call(monkeypatch, "check", "smoke", "--json", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["recipe"] == "smoke"
