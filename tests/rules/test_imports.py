@@ -95,6 +95,7 @@ MAY_IMPORT = {
     "trial": {"core", "corpus", "train", "recipe", "estimate", "check", "pipeline"},
     "cli": {
         "embed",
+        "page",
         "exams",
         "finetune",
         "predict",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -16,6 +17,9 @@ from bertwright.core.errors import RecipeError
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
 from bertwright.shipped import is_run_folder
+
+if TYPE_CHECKING:
+    from bertwright.page.server import App, Listener
 
 DOWNLOADS = Path("downloads")
 """Where --download puts files without --out."""
@@ -105,6 +109,47 @@ class MaybeRun:
     recipe: MaybeRecipe = None
     overrides: Overrides = None
     out: OutOrDownload = None
+
+
+@dataclass(frozen=True)
+class Listening:
+    """Where a server of pages listens, and who may ask it."""
+
+    host: Annotated[
+        str,
+        typer.Option(metavar="ADDRESS", help="Where to listen; one that other machines reach needs a token of yours."),
+    ] = "127.0.0.1"
+    port: Annotated[
+        int, typer.Option(metavar="N", min=0, max=65535, help="The port; default: the first free one from 8765.")
+    ] = 0
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A file with the token to ask for, as the variable BERTWRIGHT_TOKEN; default: random."
+        ),
+    ] = None
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True
+
+    def listen(self) -> Listener:
+        """The listener, bound before anything is loaded; raises `RecipeError` if that is impossible."""
+        from bertwright.page.server import listen, read_token
+
+        return listen(self.host, self.port, read_token(self.token_file))
+
+    def serve(self, app: App, listener: Listener) -> None:
+        """Serve the application to who has the token, until a signal; print the address, and open it."""
+        from bertwright.page.server import guard, opened_browser, run_server
+
+        with opened_browser(self.browser) as open_browser:
+
+            def ready(address: str) -> None:
+                print(address, flush=True)
+                if not listener.loopback:
+                    print("Other machines reach it, without encryption.", file=sys.stderr)
+                print("Ctrl-C ends it.", file=sys.stderr)
+                open_browser(address)
+
+            run_server(guard(app, listener), listener, ready)
 
 
 def option_groups(verb: Callable[..., None]) -> Callable[..., None]:
