@@ -78,7 +78,7 @@ def train(work: Work) -> dict[str, Any]:
 
 def train_settings(recipe: Recipe) -> Settings:
     """The sections that determine what is trained."""
-    return Settings(recipe.train, recipe.model, recipe.optim)
+    return Settings(recipe.train, recipe.model, recipe.optim, recipe.evaluate)
 
 
 def _scored_after(recipe: Recipe, examples: Artifact) -> int:

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from pydantic import model_validator
 
@@ -124,6 +124,25 @@ class Task(Protocol):
 
     def evaluate(self, model: Model, heldout: HeldOut, settings: Scoring) -> Evaluation:
         """Score a trained `model` on held-out examples."""
+
+
+@runtime_checkable
+class AskingTask(Task, Protocol):
+    """A task whose network is asked the same questions at every checkpoint, to show how its answers change."""
+
+    def ask(self, examples: Artifact, vocab: Artifact, settings: Scoring, positions: int) -> Asked:
+        """The questions to a network of so many positions.
+
+        Raises `RecipeError` if a line of the settings is longer than that.
+        """
+
+
+class Asked(Protocol):
+    """Questions to a network."""
+
+    def answer(self, model: Any) -> list[dict[str, Any]]:
+        """The answers (`evaluate.shapes.PREDICTIONS`) of `model`, from a forward pass without dropout, which draws no
+        random number; its training mode is restored."""
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,8 @@ def after_step(
         stats = StepStats()
     if save:
         saving = time.perf_counter()
+        if due:
+            session.monitor.guesses.record(session.trainee, state)
         session.checkpoints.save(replace(state, due=due), wait=stop or notice or state.phase_end)
         session.monitor.forecast.saving = time.perf_counter() - saving
     # Scoring and saving do not count towards the next step's time, or throughput would drop after each of them.
@@ -139,5 +141,6 @@ def end_now(session: Session, phase: Phase, state: State) -> State:
     state, scores = score_heldout(session, phase, state)
     if not scored_before:
         session.monitor.complete(state.total_steps, {"steps": phase.steps, "saved": True, **heldout_values(scores)})
+    session.monitor.guesses.record(session.trainee, state)
     session.checkpoints.save(replace(state, due=True), wait=True)
     return replace(state, other_seconds=state.other_seconds + time.perf_counter() - began)

@@ -26,6 +26,7 @@ from bertwright.train.checkpoints.finalize import finalize, handle_finished, reo
 from bertwright.train.guard import loss_limit, norm_limit, record_update, roll_back
 from bertwright.train.micro_batch import BatchSource, Drawn, prefetch
 from bertwright.train.monitor.expected import Bands
+from bertwright.train.monitor.guesses import questions_for
 from bertwright.train.monitor.session_record import training_summary
 from bertwright.train.monitor.step_stats import StepStats
 from bertwright.train.precision.loss_scale import is_lower, scale_after
@@ -67,11 +68,15 @@ def run(
     with training_environment(job, context.log) as (job, ranks, requests):
         log = context.log if ranks.first else SILENT
         job, trainee, state = build(job, ranks, log)
+        positions = job.network.max_position_embeddings
+        job = replace(job, questions=questions_for(settings, inputs, positions, log))
         if ranks.first:
             reopen(job)
         with mirror_checkpoints(job, ranks, log) as job:
             log_baseline(inputs.examples.counts["heldout"], log)
             with open_session(job, trainee, state, requests, log) as session:
+                if not state.total_steps:
+                    session.monitor.guesses.record(trainee, state)
                 state = train(session, state)
                 chosen = choose_weights(session, job.phases[-1], state, job.config.averaging)
             # On all ranks, although only rank 0 writes: a sharded engine has to collect the parts.

@@ -20,6 +20,7 @@ from bertwright.train.config import GuardConfig
 from bertwright.train.engine.ds_config import write_ds_config
 from bertwright.train.machine.stop_requests import StopRequests
 from bertwright.train.monitor.expected import ExpectedTime
+from bertwright.train.monitor.guesses import FILE, Guesses
 from bertwright.train.monitor.metrics import Metrics, read_rows
 from bertwright.train.monitor.monitor import Monitor
 from bertwright.train.monitor.throughput import measure_throughput
@@ -117,6 +118,7 @@ def open_session(job: TrainJob, trainee: Trainee, state: State, requests: StopRe
         Metrics(job.out / "metrics.jsonl", state.total_steps) if first else nullcontext() as metrics,
         _observers(job, ranks, log) if first and job.config.observers else nullcontext() as watch,
         _profiler(job, device, log) if profile else nullcontext() as profiler,
+        Guesses(job.questions, job.out / FILE if first else None, state.total_steps) as guesses,
         Writer(job.config.saves_beside(device.type == "cuda")) if first or sharded else nullcontext() as writer,
     ):
         monitor = Monitor(
@@ -126,6 +128,7 @@ def open_session(job: TrainJob, trainee: Trainee, state: State, requests: StopRe
             forecast=Forecast(job.phases, job.scored_after),
             expected=job.config.expected,
             expected_time=ExpectedTime(job.step_bands),
+            guesses=guesses,
             watch=watch,
             profiler=profiler,
         )

@@ -31,7 +31,8 @@ from bertwright.model.batch import packed_sequences
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_network, save_model
-from bertwright.tasks.pretraining.scores import baselines, bits_per_character, entry_lengths, majority, readable
+from bertwright.tasks.pretraining.questions import readable
+from bertwright.tasks.pretraining.scores import baselines, bits_per_character, entry_lengths, majority
 from bertwright.tasks.pretraining.vectors import mean_of_cosines
 from bertwright.tasks.pretraining.verdict import untrained
 from bertwright.vocab.config import VocabConfig

@@ -11,7 +11,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.examples.store import Store
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.tasks.pretraining.scores import (
+from bertwright.tasks.pretraining.questions import (
     BEST,
     LONGEST,
     SHORTEST,

@@ -25,6 +25,8 @@ PHASES: list[dict[str, Any]] = [
     {"length": 16, "batch": 8, "micro_batch": 4, "learning_rate": 1e-2, "steps": 12},
     {"length": 32, "batch": 4, "learning_rate": 5e-3, "steps": 6, "schedule": "poly"},
 ]
+GIVEN = ("log", "examples", "vocab", "step_bands", "asked")
+"""What is given to a training beside its settings."""
 
 
 @pytest.fixture
@@ -33,21 +35,22 @@ def train(prepared: Prepared, tmp_path: Path) -> Callable[..., Artifact]:
 
 
 def trains_into(prepared: Prepared, folder: Path) -> Callable[..., Artifact]:
-    """`train(name, optim=..., log=..., examples=..., vocab=..., step_bands=..., **train settings)`: trains into
-    `folder / name`.
+    """`train(name, optim=..., log=..., examples=..., vocab=..., step_bands=..., asked=..., **train settings)`: trains
+    into `folder / name`.
 
     The network is the one described in `folder / "bert.json"`.
     """
     (folder / "bert.json").write_text(json.dumps(MODEL))
 
     def start(name: str = "train", optim: Any = None, dropout: float | None = None, **settings: Any) -> Artifact:
-        given = {key: settings.pop(key) for key in ("log", "examples", "vocab", "step_bands") if key in settings}
+        given = {key: settings.pop(key) for key in GIVEN if key in settings}
         values = {"phases": PHASES, "heldout_sequences": 32, "checkpoint_every": 4, "evaluate_every": 6, "log_every": 2}
         return run(
             Settings(
                 TrainConfig.model_validate(values | settings),
                 BertModelConfig(config=folder / "bert.json", dropout=dropout),
                 optim or AdamWConfig(),
+                given.get("asked"),
             ),
             Inputs(given.get("examples", prepared.examples), given.get("vocab", prepared.vocab)),
             StageContext(folder / name, given.get("log", SILENT)),

@@ -16,7 +16,7 @@ from bertwright.model.model import Model
 from bertwright.tasks.choice.choice_scores import Scores, losses_of, scores_of, split_questions
 from bertwright.tasks.choice.examples import ChoiceExamples
 from bertwright.tasks.objective import outputs
-from bertwright.tasks.pretraining.scores import readable
+from bertwright.tasks.pretraining.questions import readable
 from bertwright.tasks.task import ERRORS, Evaluation, HeldOut, Scoring
 from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
 

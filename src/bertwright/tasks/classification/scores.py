@@ -33,7 +33,7 @@ from bertwright.tasks.classification.class_scores import (
 )
 from bertwright.tasks.classification.verdict import BASELINES, CLASSIFIER_SCORES, by_chance
 from bertwright.tasks.objective import outputs
-from bertwright.tasks.pretraining.scores import readable
+from bertwright.tasks.pretraining.questions import readable
 from bertwright.tasks.task import ERRORS, Evaluation, HeldOut, Scoring
 from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
 

@@ -17,7 +17,7 @@ from bertwright.tasks.embedding.embedding_scores import Found, candidates, score
 from bertwright.tasks.embedding.examples import PairExamples
 from bertwright.tasks.embedding.objective import Contrast
 from bertwright.tasks.objective import outputs
-from bertwright.tasks.pretraining.scores import readable
+from bertwright.tasks.pretraining.questions import readable
 from bertwright.tasks.task import ERRORS, Evaluation, HeldOut, Scoring
 from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
 

@@ -9,41 +9,32 @@ not make them comparable: an entry that is half a word has the other half next t
 from __future__ import annotations
 
 import math
-import re
-import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from bertwright.core import rng
-from bertwright.core.errors import RecipeError
 from bertwright.core.json_values import json_number
 from bertwright.core.log import Log
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PAIRS
 from bertwright.examples.frequencies import log_probabilities, training_counts
 from bertwright.examples.planned import open_heldout
-from bertwright.examples.shuffle import Permutation
 from bertwright.examples.store import Store
-from bertwright.model.batch import PackedBatch, packed, packed_sequences
+from bertwright.model.batch import PackedBatch, packed
 from bertwright.model.model import Model
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.tasks.objective import score
-from bertwright.tasks.pretraining.config import GAP
 from bertwright.tasks.pretraining.forgetting import losses_by_text
 from bertwright.tasks.pretraining.objective import PreTraining
+from bertwright.tasks.pretraining.questions import answer, cloze_question, evaluated, heldout_questions
 from bertwright.tasks.pretraining.table import before_and_after
 from bertwright.tasks.pretraining.vectors import unrelated_cosine
 from bertwright.tasks.pretraining.verdict import untrained
 from bertwright.tasks.task import Evaluation, HeldOut, Scoring
-from bertwright.vocab.entries import CLS, CONTINUATION, MASK, SEP, SPECIALS
-from bertwright.vocab.tokenizer import Tokenizer, load_tokenizer
-
-Result = TypeVar("Result")
+from bertwright.vocab.entries import CONTINUATION, SPECIALS
+from bertwright.vocab.tokenizer import load_tokenizer
 
 
 def evaluate(model: Model, heldout: HeldOut, settings: Scoring) -> Evaluation:
@@ -74,7 +65,7 @@ def evaluate(model: Model, heldout: HeldOut, settings: Scoring) -> Evaluation:
     for line in before_and_after(scores):
         heldout.log.say(f"evaluate: {line}")
     loss = "NaN" if scores["mlm_loss"] is None else f"{scores['mlm_loss']:.3f}"
-    scores["unrelated_cosine"] = _evaluated(model, lambda: unrelated_cosine(model, store, tokenizer))
+    scores["unrelated_cosine"] = evaluated(model, lambda: unrelated_cosine(model, store, tokenizer))
     summary = f"loss {loss} (unigram {scores['unigram_loss']:.3f})"
     return Evaluation(scores, answer(model, questions, tokenizer), summary)
 
@@ -145,117 +136,3 @@ def bits_per_character(loss: float | None, labels: NDArray[np.int64], lengths: N
     if there is no loss or no character."""
     characters = int(lengths[labels].sum())
     return None if loss is None or not characters else loss * len(labels) / math.log(2) / characters
-
-
-BEST = 5
-SHORTEST, LONGEST = 6, 48
-TRIED_PER_SAMPLE = 200
-
-
-@dataclass(frozen=True)
-class Question:
-    """A text with one [MASK]."""
-
-    source: str
-    """"cloze" for a line of the recipe, "held-out" for a sentence that is not in the training text."""
-    text: str
-    """The text that is shown."""
-    ids: list[int]
-    """[CLS] text [SEP], including the mask token."""
-    gold: str | None
-    """The original word, normalized as in the vocabulary; None if it is not known."""
-
-
-def cloze_question(line: str, tokenizer: Tokenizer, positions: int) -> Question:
-    """The question of a line with one [MASK]; raises `RecipeError` naming the line if it exceeds the model's
-    positions."""
-    before_gap, gold, after_gap = GAP.split(line)
-    # Encoded in two parts: the tokenizer would split "[MASK]" in running text into brackets and letters.
-    flat, lengths = tokenizer.encode_sentences([before_gap, after_gap])
-    before, after = np.split(flat.astype(np.int64), [lengths[0]])
-    ids = [tokenizer.ids(CLS), *before.tolist(), tokenizer.ids(MASK), *after.tolist(), tokenizer.ids(SEP)]
-    if len(ids) > positions:
-        raise RecipeError(
-            f"evaluate.cloze: {line!r} has {len(ids)} tokens, but the model reads {positions}. Shorten it."
-        )
-    # Normalized as the model would predict it, for example in lower case or without accents.
-    written = tokenizer.decode(tokenizer.encode_sentences([gold])[0]) if gold else None
-    return Question("cloze", f"{before_gap}{MASK}{after_gap}", ids, written)
-
-
-def heldout_questions(store: Store, tokenizer: Tokenizer, most: int, positions: int) -> list[Question]:
-    """Up to `most` sentences of `store` in a fixed random order, each with one masked word.
-
-    The word is a single entry, because one [MASK] is one token. Only sentences of 6 to 48 tokens with such a word and
-    without unknown or other special tokens are used; the first 200 sentences per question are tried.
-    """
-    starts = np.concatenate([[0], np.cumsum(store.sentences, dtype=np.int64)])
-    count = len(store.sentences)
-    # A hashed order: the first sentences would all be from one article.
-    order = Permutation(rng.key("evaluate", "sentences"), count)(np.arange(min(count, most * TRIED_PER_SAMPLE)))
-    special = [tokenizer.ids(entry) for entry in SPECIALS]
-    questions: list[Question] = []
-    for sentence in order.tolist():
-        if len(questions) == most:
-            break
-        ids = store.tokens[starts[sentence] : starts[sentence + 1]].astype(np.int64)
-        if SHORTEST <= len(ids) <= min(LONGEST, positions - 2) and not np.isin(ids, special).any():
-            words = _whole_words(ids, tokenizer)
-            if words:
-                chosen = words[int(rng.below(rng.key("evaluate", "word"), sentence, len(words))[0])]
-                questions.append(_masked(ids.tolist(), chosen, tokenizer))
-    return questions
-
-
-def answer(model: PreTrainingModel, questions: Sequence[Question], tokenizer: Tokenizer) -> list[dict[str, Any]]:
-    """Each question with its most probable entries, best first; the model's training mode is restored."""
-    if not questions:
-        return []
-    batch = packed_sequences([(question.ids, ()) for question in questions], tokenizer.ids(MASK))
-    device = next(model.parameters()).device
-    mlm_PV, _ = _evaluated(model, lambda: model(batch.map(lambda tensor: tensor.to(device))))
-    # Rows that only pad the embedding have no entry to show.
-    best = mlm_PV[:, : len(tokenizer.vocabulary)].float().softmax(-1).topk(BEST)
-    return [
-        {
-            "source": question.source,
-            "text": question.text,
-            "gold": question.gold,
-            "top": [{"token": tokenizer.vocabulary[i], "probability": p} for p, i in zip(ps, ids, strict=True)],
-        }
-        for question, ps, ids in zip(questions, best.values.tolist(), best.indices.tolist(), strict=True)
-    ]
-
-
-def _evaluated(model: PreTrainingModel, compute: Callable[[], Result]) -> Result:
-    # The model belongs to the caller and may be in training mode: dropout would change the result on each call.
-    was_training = model.training
-    model.eval()
-    with torch.inference_mode():
-        result = compute()
-    model.train(was_training)
-    return result
-
-
-def _whole_words(ids: np.ndarray[Any, Any], tokenizer: Tokenizer) -> list[int]:
-    """Positions of words that are one entry: of two or more characters, or an ideograph, which BERT always sets
-    apart."""
-    ends = [*~tokenizer.continuation[ids[1:]], True]
-    entries = [tokenizer.vocabulary[i] for i in ids]
-    words = [len(entry) > 1 or unicodedata.name(entry, "").startswith("CJK ") for entry in entries]
-    # Of the first character only: isalpha rejects combining marks.
-    return [i for i, entry in enumerate(entries) if ends[i] and words[i] and entry[0].isalpha()]
-
-
-def _masked(ids: list[int], position: int, tokenizer: Tokenizer) -> Question:
-    gold = tokenizer.vocabulary[ids[position]]
-    masked = [*ids[:position], tokenizer.ids(MASK), *ids[position + 1 :]]
-    return Question(
-        "held-out", readable(tokenizer.decode(masked)), [tokenizer.ids(CLS), *masked, tokenizer.ids(SEP)], gold
-    )
-
-
-def readable(text: str) -> str:
-    """Decoded text without the spaces around punctuation, where their removal is unambiguous."""
-    closed = re.sub(r" (?=[.,;:!?%)\]}”»…])", "", text)
-    return re.sub(r"(?<=[(\[{„«]) ", "", closed)

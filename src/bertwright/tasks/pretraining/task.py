@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from bertwright.core.artifact import Artifact
-from bertwright.tasks.task import Evaluation, HeldOut, OwnExamples, Scoring, TaskSettings
+from bertwright.tasks.task import Asked, Evaluation, HeldOut, OwnExamples, Scoring, TaskSettings
 
 if TYPE_CHECKING:
     from bertwright.model.config import NetworkConfig
@@ -50,3 +50,9 @@ class PreTrainingTask:
         from bertwright.tasks.pretraining.scores import evaluate
 
         return evaluate(model, heldout, settings)
+
+    def ask(self, examples: Artifact, vocab: Artifact, settings: Scoring, positions: int) -> Asked:
+        """As `AskingTask.ask`: the recipe's cloze lines or, without any, sentences that are held out."""
+        from bertwright.tasks.pretraining.questions import questions_of
+
+        return questions_of(examples, vocab, settings, positions)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_bytes, remove_leftovers, write_atomic
@@ -14,13 +14,11 @@ from bertwright.core.json_values import parse_json
 from bertwright.train.shapes import row_type
 
 
-class Metrics:
+class RowFile:
     """Appends rows to a JSONL file; each row is flushed so that readers see it at once."""
 
-    def __init__(self, path: Path, total_steps: int) -> None:
-        """Open `path` for appending, after dropping rows of steps beyond `total_steps` and an incomplete last line."""
-        # Steps past the checkpoint are trained again, so their rows would appear twice.
-        kept = rows_until(path, total_steps)
+    def __init__(self, path: Path, kept: Sequence[bytes]) -> None:
+        """Open `path` for appending, after removing all lines except `kept`."""
         remove_leftovers(path.parent, f".{path.name}.*.tmp")
         # Atomic, so that neither a crash nor a power cut here loses the rows of the entire training.
         write_atomic(path, b"".join(kept))
@@ -30,6 +28,27 @@ class Metrics:
         """Append one row."""
         self._handle.write(_line(row))
         self._handle.flush()
+
+    def sync(self) -> None:
+        """Flush the rows so far to disk, so they survive a power cut; called before a checkpoint is published."""
+        os.fsync(self._handle.fileno())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Flush to disk and close."""
+        self.sync()
+        self._handle.close()
+
+
+class Metrics(RowFile):
+    """The rows of metrics; see `RowFile`."""
+
+    def __init__(self, path: Path, total_steps: int) -> None:
+        """Open `path` for appending, after dropping rows of steps beyond `total_steps` and an incomplete last line."""
+        # Steps past the checkpoint are trained again, so their rows would appear twice.
+        super().__init__(path, rows_until(path, total_steps))
 
     def complete(self, total_steps: int, further: Mapping[str, Any]) -> dict[str, Any] | None:
         """Add values to the last row if it is the row of step `total_steps`; return that row, or None."""
@@ -41,18 +60,6 @@ class Metrics:
         self._handle.close()  # this handle is of the replaced file
         self._handle = self._path.open("ab")
         return row
-
-    def sync(self) -> None:
-        """Flush the rows so far to disk, so they survive a power cut; called before a checkpoint is published."""
-        os.fsync(self._handle.fileno())
-
-    def __enter__(self) -> Metrics:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Flush to disk and close."""
-        self.sync()
-        self._handle.close()
 
 
 def _line(row: Mapping[str, Any]) -> bytes:

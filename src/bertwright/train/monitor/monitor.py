@@ -11,6 +11,7 @@ from bertwright.core.json_values import json_number
 from bertwright.core.log import Log
 from bertwright.train.config import ExpectedLoss
 from bertwright.train.monitor.expected import OUTSIDE, ExpectedTime, outside
+from bertwright.train.monitor.guesses import Guesses
 from bertwright.train.monitor.metrics import Metrics
 from bertwright.train.monitor.throughput import Throughput
 from bertwright.train.settings.forecast import Forecast
@@ -40,6 +41,8 @@ class Monitor:
     """Expected bands of the training loss."""
     expected_time: ExpectedTime
     """Expected bands of the time of a step."""
+    guesses: Guesses
+    """Asks the network at checkpoints."""
     watch: Watch | None = None
     """Observers that receive the rows, on rank 0."""
     profiler: StepProfiler | None = None
@@ -86,3 +89,4 @@ class Monitor:
         """Write the rows so far to disk."""
         if self.metrics is not None:
             self.metrics.sync()
+        self.guesses.sync()

@@ -21,6 +21,7 @@ from bertwright.core.files import sha256_of
 from bertwright.core.manifest import changes, remedy_of
 from bertwright.model.config import ModelConfig
 from bertwright.optim.config import OptimConfig
+from bertwright.tasks.task import Scoring
 from bertwright.train.config import VERSION, TrainConfig
 from bertwright.transfer.parts import CHECKPOINTS
 
@@ -34,6 +35,8 @@ class Settings:
     train: TrainConfig
     model: ModelConfig
     optim: OptimConfig
+    asked: Scoring | None = None
+    """What the network is asked at every checkpoint (`AskingTask`); determines nothing."""
 
     def sections(self, next_sentence: bool) -> dict[str, Any]:
         """Return the sections by name, as they are hashed. If `model.config` names the network, its complete shape, as

@@ -17,6 +17,7 @@ from bertwright.examples.config import PAIRS
 from bertwright.model.config import NetworkConfig
 from bertwright.model.flops import STEP, forward_flops
 from bertwright.optim.config import OptimConfig
+from bertwright.tasks.task import Asked
 from bertwright.train.checkpoints.checkpoint import worth_keeping
 from bertwright.train.config import TrainConfig
 from bertwright.train.monitor.expected import Bands
@@ -59,6 +60,8 @@ class TrainJob:
     """How settings `auto` were resolved, as the record of this start says it."""
     fills_rows: bool = False
     """Whether micro-batches of a compiled network are packed into full rows whatever the recipe says."""
+    questions: Asked | None = None
+    """What the network is asked at every checkpoint."""
 
     def in_full_rows(self, phase: Phase, world: int) -> Phase:
         """Return a phase of a compiled network in micro-batches of full rows; one whose recipe says how many rows a
