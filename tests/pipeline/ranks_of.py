@@ -21,6 +21,7 @@ from tests.pipeline.command import context
 from bertwright.core.artifact import Artifact, open_artifact
 from bertwright.core.errors import Interrupted
 from bertwright.core.stage_context import StageContext
+from bertwright.evaluate.config import EvaluateConfig
 from bertwright.model.config import ModelConfig
 from bertwright.optim.config import OptimConfig
 from bertwright.train.config import TrainConfig
@@ -51,6 +52,8 @@ class Training:
     """Which scoring of this start, counted from 1, a signal cuts short; 0: none."""
     model: Mapping[str, Any] = field(default_factory=dict)
     """The network; empty: a small BERT."""
+    asked: EvaluateConfig | None = None
+    """What it is asked at every checkpoint."""
 
     def run(self, examples: Path, vocab: Path, folder: Path) -> Artifact | None:
         """The finished training; on other ranks than the first nothing."""
@@ -62,6 +65,7 @@ class Training:
             TrainConfig.model_validate({**TRAINING, "phases": PHASES, **self.train}),
             TypeAdapter[ModelConfig](ModelConfig).validate_python(model),
             TypeAdapter(OptimConfig).validate_python(self.optim),
+            self.asked,
         )
         return run(
             settings,
