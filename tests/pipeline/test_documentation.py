@@ -243,6 +243,9 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
             write_network(start, words_of(ENGLISH))
         texts_to_learn()
         yield arguments
+    elif verb == "init" and "--source" in rest:
+        texts_to_learn()
+        yield arguments
     elif rest and rest[0] == "novels.toml":
         provide(Path("runs/hu"), request)
         texts_to_learn()

@@ -1,9 +1,9 @@
-"""`init`: write a commented recipe from the answers to five questions, or from options."""
+"""`init`: write a commented recipe from the answers to five questions, or from options and texts."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,7 +34,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Continued:
-    """A network to continue, and the texts for it."""
+    """Texts of the user's own, and a network to continue on them."""
 
     start: Annotated[
         str,
@@ -42,7 +42,7 @@ class Continued:
     ] = ""
     source: Annotated[
         list[str] | None,
-        typer.Option("--source", metavar="TEXTS", help="With --from: the text to learn; may be repeated."),
+        typer.Option("--source", metavar="TEXTS", help="Texts of your own to learn from; may be repeated."),
     ] = None
     general: Annotated[
         list[str] | None,
@@ -61,17 +61,17 @@ def init(
     ] = "",
     as_json: Json = False,
 ) -> None:
-    """Write a commented recipe for a language, a machine and a number of hours, asking for what no option gives; or,
-    with --from, one that continues a network on text of your own."""
+    """Write a commented recipe for a language, a machine and a number of hours, asking for what no option gives: from
+    the Wikipedia or with --source from texts of your own; with --from, one that continues a network on these."""
     if given.start:
         from bertwright.init.continued.run import Asked
 
         texts = (given.source or (), given.general or ())
         _continue(Asked(given.start, *texts, wanted.language, wanted.machine, wanted.hours, out), wanted, as_json)
-    elif given.source or given.general:
-        raise RecipeError("--source and --general are texts for a network to continue on: give its folder as --from.")
+    elif given.general:
+        raise RecipeError("--general is text against forgetting for a network to continue: give its folder as --from.")
     else:
-        _from_scratch({f"--{name}": value for name, value in vars(wanted).items()}, out, as_json)
+        _from_scratch({f"--{name}": value for name, value in vars(wanted).items()}, given.source or (), out, as_json)
 
 
 def _continue(asked: Asked, wanted: Wanted, as_json: bool) -> None:
@@ -96,27 +96,31 @@ def _continue(asked: Asked, wanted: Wanted, as_json: bool) -> None:
     print(visible("\n".join(lines)))
 
 
-def _from_scratch(given: dict[str, str], out: str, as_json: bool) -> None:
-    """Write a recipe for a training from random weights."""
+def _from_scratch(given: dict[str, str], source: Sequence[str], out: str, as_json: bool) -> None:
+    """Write a recipe for a training from random weights, on the Wikipedia or on the texts `source`."""
     from bertwright.core.files import make_folder, write_atomic
     from bertwright.init.answers import parse_hardware, parse_machine
     from bertwright.init.choose import choose, text_of
     from bertwright.init.draft import Request
     from bertwright.init.dump_sizes import wiki_size
     from bertwright.init.head import commands, head, place_text
+    from bertwright.init.texts import language_of, read_own_texts
 
+    if source and not given["--language"]:
+        given = given | {"--language": language_of(source)}
     missing = [name for name, value in given.items() if not value]
     if missing and not sys.stdin.isatty():
         raise RecipeError(f"questions cannot be asked, because the input is not a terminal. Give {', '.join(missing)}.")
     answers = _answers(given, out, asking=bool(missing))
-    request = Request(answers, wiki_size(answers.language), parse_machine(answers.machine))
+    own = read_own_texts(source, answers.language) if source else None
+    request = Request(answers, wiki_size(answers.language), parse_machine(answers.machine), own)
     choice = choose(request)
     make_folder(answers.out.parent)
     write_atomic(answers.out, f"{head(request, choice)}\n{text_of(choice.sections)}".encode())
     place, hardware = answers.place, parse_hardware(answers.machine)
     if place is not None and hardware is not None:
         write_atomic(place, place_text(answers, hardware).encode())
-    before, there = commands(answers, request.machine.ranks)
+    before, there = commands(request)
     if as_json:
         facts: dict[str, Any] = {"path": str(answers.out), "place": str(place or ""), "size": choice.size}
         print(json_line({**facts, "commands": [*before, *there], "forecast": choice.plan}))

@@ -12,7 +12,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.toml import validate
 from bertwright.estimate.example_lengths import BYTES_A_TOKEN
 from bertwright.estimate.hours import score_seconds, stage_seconds
-from bertwright.estimate.known_data import KEPT, Data
+from bertwright.estimate.known_data import Data
 from bertwright.forecast_shapes import Plan
 from bertwright.init.draft import SIZES, PhaseDraft, Request, Section, draft
 from bertwright.plan.plan import make_plan
@@ -98,8 +98,8 @@ class _FittingNetwork:
     def tokens(self, phase: PhaseDraft, speed: float, times: float = 1.0) -> float:
         """Return the tokens of a phase in `times` its hours, limited to the useful number of passes over the text."""
         most = times * speed * phase.share * self.training * 3600
-        if text := self.request.wiki.text_bytes:
-            most = min(most, READINGS * phase.share * KEPT * text / BYTES_A_TOKEN)
+        if text := self.request.kept_bytes:
+            most = min(most, READINGS * phase.share * text / BYTES_A_TOKEN)
         return most
 
 
@@ -164,18 +164,15 @@ def _lengths(request: Request) -> list[tuple[int, float]]:
         return [(128, 1.0)]
     if request.best:
         # Articles of a small Wikipedia are short.
-        return [(1024 if (request.wiki.text_bytes or 0) >= 2e8 else 512, 1.0)]
+        return [(1024 if (request.text_bytes or 0) >= 2e8 else 512, 1.0)]
     # BERT made nine tenths of its steps at 128 (Devlin et al. 2019 §A.2), and a step at 512 takes longer.
     return [(128, 0.85), (512, 0.15)]
 
 
 def _other_hours(request: Request, recipe: Recipe, speed: float) -> tuple[float | None, float]:
     """Return the hours before training (None if the size of the text is not known) and after it."""
-    text = request.wiki.text_bytes
     # There is no run folder yet, so of the data only the size of the text is known.
-    data = Data(
-        "nothing", None if text is None else KEPT * text, tokens=None, sets={}, imported={}, heldout={}, disk={}
-    )
+    data = Data("nothing", request.kept_bytes, tokens=None, sets={}, imported={}, heldout={}, disk={})
     scoring = score_seconds(recipe.train.phases[-1].length / speed)
     seconds = stage_seconds(recipe, data, request.machine, None, scoring, ())
     before = [seconds[name] for name in ("corpus", "vocab", "examples")]

@@ -6,12 +6,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bertwright.core.toml_values import value_text
 from bertwright.corpus.characters import scripts, spaced
+from bertwright.corpus.config import SourceConfig
 from bertwright.corpus.download import database
+from bertwright.corpus.filter import REASONS
 from bertwright.corpus.wikis import wikis
+from bertwright.estimate.known_data import KEPT
 from bertwright.estimate.machine import Machine
 from bertwright.init.answers import Answers
 from bertwright.init.dump_sizes import WikiSize
+from bertwright.init.texts import Texts
 
 SIZES = ("tiny", "mini", "small", "medium", "base", "large")
 
@@ -23,6 +28,20 @@ class Request:
     answers: Answers
     wiki: WikiSize
     machine: Machine
+    own: Texts | None = None
+    """Texts of the user's own, instead of the Wikipedia."""
+
+    @property
+    def text_bytes(self) -> float | None:
+        """Bytes of text, before the filter if it is a Wikipedia; None if unknown."""
+        return self.wiki.text_bytes if self.own is None else self.own.bytes
+
+    @property
+    def kept_bytes(self) -> float | None:
+        """Bytes of text that the filter keeps; None if unknown."""
+        if self.own is not None:
+            return self.own.bytes
+        return None if self.wiki.text_bytes is None else KEPT * self.wiki.text_bytes
 
     @property
     def quick(self) -> bool:
@@ -95,7 +114,7 @@ def draft(request: Request, size: str, phases: Sequence[PhaseDraft]) -> list[Sec
     """Return the sections of the recipe with a network of this size."""
     tokens = sum(phase.tokens for phase in phases) // 2  # the forecast; the key has twice as many
     return [
-        ("[corpus]", _corpus(request)),
+        *_corpus(request),
         ("[vocab]", _vocab(request, size)),
         ("[examples]", _examples(request, size)),
         ("[model]", _model(request, size, phases)),
@@ -106,17 +125,38 @@ def draft(request: Request, size: str, phases: Sequence[PhaseDraft]) -> list[Sec
     ]
 
 
-def _corpus(request: Request) -> list[Line]:
+def _corpus(request: Request) -> list[Section]:
     code = request.answers.language
-    source = f"downloads/{database(code)}-*-pages-articles-multistream.xml.bz2"
-    return [
-        ("source", json.dumps(source), "or any other text, or a list of paths: docs/how-to/sources.md"),
-        ("language", json.dumps(code), wikis()[code]),
-    ]
+    language: Line = ("language", json.dumps(code), wikis()[code])
+    if request.own is None:
+        source = f"downloads/{database(code)}-*-pages-articles-multistream.xml.bz2"
+        line = ("source", json.dumps(source), "or any other text, or a list of paths: docs/how-to/sources.md")
+        return [("[corpus]", [line, language])]
+    sources = (("[[corpus.source]]", source_lines(each, "the text to learn from")) for each in request.own.sources)
+    return [("[corpus]", [language, *filter_lines(request.own)]), *sources]
+
+
+def filter_lines(texts: Texts) -> list[Line]:
+    """The line that turns the filter off, if it would drop much of the texts."""
+    if not texts.filter_is_off:
+        return []
+    meaning = REASONS[texts.reason].meaning
+    why = f"made for wikis, it would drop {texts.dropped:.0%} of this text, most of it as: {meaning}"
+    return [("filter.enabled", "false", why)]
+
+
+def source_lines(source: SourceConfig, why: str) -> list[Line]:
+    """The path of a source, its name if it has one, and what a line of it is."""
+    lines: list[Line] = [("path", value_text(source.path), why)]
+    if source.name:
+        lines.append(("name", value_text(source.name), "each source is scored by its name, before and after"))
+    if source.lines != "paragraphs":
+        lines.append(("lines", value_text(source.lines), "guessed from the first lines: docs/how-to/sources.md"))
+    return lines
 
 
 def _vocab(request: Request, network: str) -> list[Line]:
-    code, text = request.answers.language, request.wiki.text_bytes
+    code, text = request.answers.language, request.text_bytes
     written = scripts(code)
     # In a small text, few words are frequent enough for an entry of their own.
     size = next((size for least, size in ((2e8, 32_000), (2e7, 16_000), (2e6, 8_000)) if (text or 2e6) >= least), 4_000)
@@ -134,7 +174,7 @@ def _vocab(request: Request, network: str) -> list[Line]:
 
 
 def _examples(request: Request, size: str) -> list[Line]:
-    text = request.wiki.text_bytes or 0
+    text = request.text_bytes or 0
     heldout = 0.005 if text >= 2e8 else 0.01 if text >= 2e7 else 0.05
     held: Line = ("heldout", f"{heldout:g}", "share of the articles that training never sees")
     if is_modern(request, size):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from bertwright.core.numbers import duration, size_of
+from bertwright.core.numbers import duration, pluralize, size_of
 from bertwright.corpus.characters import spaced
 from bertwright.corpus.wikis import wikis
 from bertwright.estimate.machine import HardwareConfig
 from bertwright.init.answers import QUALITIES, Answers
 from bertwright.init.choose import Choice
 from bertwright.init.draft import Request, is_modern
-from bertwright.init.dump_sizes import DUMP_DATE, TEXT_DATE, WikiSize
+from bertwright.init.dump_sizes import DUMP_DATE, TEXT_DATE
 
 _LITTLE = 2_000_000
 """Bytes of text below which a network learns hardly anything."""
@@ -23,7 +23,8 @@ def head(request: Request, choice: Choice) -> str:
     answers, name = request.answers, wikis()[request.answers.language]
     family = "ModernBERT" if is_modern(request, choice.size) else "BERT"
     lines = [
-        f"A {family}-{choice.size} from the Wikipedia in {name} ({answers.language}), in {answers.hours:g} h "
+        f"A {family}-{choice.size} from {'the Wikipedia' if request.own is None else 'texts of your own'} in {name} "
+        f"({answers.language}), in {answers.hours:g} h "
         f"on {_machine(request)}.",
         "",
         *(f"  {word:<10} {line}" for word, lines in _facts(request, choice) for word, line in _indent(word, lines)),
@@ -34,13 +35,15 @@ def head(request: Request, choice: Choice) -> str:
     return "".join(f"# {line}".rstrip() + "\n" for line in lines)
 
 
-def commands(answers: Answers, ranks: int) -> tuple[list[str], list[str]]:
+def commands(request: Request) -> tuple[list[str], list[str]]:
     """Return the commands to type, in order: those that prepare the run, also from here, and those that run it where
     the machine is."""
+    answers, ranks = request.answers, request.machine.ranks
     run = shlex.join([str(answers.out), "--out", f"runs/{answers.out.stem}"])
     graded = shlex.join([str(answers.out), *(["--place", str(answers.place)] if answers.place else [])])
-    before = [f"bertwright corpus --download {answers.language}", f"bertwright check {graded}"]
-    before.append(f"bertwright plan {graded}")
+    before = [f"bertwright check {graded}", f"bertwright plan {graded}"]
+    if request.own is None:
+        before.insert(0, f"bertwright corpus --download {answers.language}")
     # `run` trains with one process, so several ranks are started between the stages before and after them.
     if ranks == 1:
         return before, [f"bertwright run {run}"]
@@ -65,9 +68,9 @@ def place_text(answers: Answers, hardware: HardwareConfig) -> str:
 
 def _facts(request: Request, choice: Choice) -> Iterator[tuple[str, list[str]]]:
     answers, plan = request.answers, choice.plan
-    yield "commands", [line for lines in commands(answers, request.machine.ranks) for line in lines]
+    yield "commands", [line for lines in commands(request) for line in lines]
     yield "quality", [f"{answers.quality}: {QUALITIES[answers.quality]}"]
-    yield "text", list(_text(request.wiki, answers.language))
+    yield "text", list(_text(request))
     yield "time", list(_time(choice))
     # 0 if it is unknown, as for GPUs of AMD.
     there = plan["machine"]["memory_bytes"]
@@ -81,23 +84,26 @@ def _facts(request: Request, choice: Choice) -> Iterator[tuple[str, list[str]]]:
         "forecast",
         [
             "these times come from tables and may be off by a factor of two;",
-            "bertwright plan, as above, reads the dump once it is downloaded",
+            f"bertwright plan, as above, reads the {'dump once it is downloaded' if request.own is None else 'texts'}",
         ],
     )
 
 
-def _text(known: WikiSize, language: str) -> Iterator[str]:
-    if known.text_bytes is None:
+def _text(request: Request) -> Iterator[str]:
+    known, own, size = request.wiki, request.own, request.text_bytes
+    if own is not None:
+        yield f"{size_of(own.bytes)} in {pluralize(own.documents, 'document')}"
+    elif size is None:
         yield "its size is unknown, so the hours do not include preparing it"
     else:
-        yield f"{size_of(known.text_bytes)} in {known.articles:,} articles on {TEXT_DATE}"
-        if known.text_bytes < _LITTLE:
-            yield "hardly enough text to learn a language: add other texts to corpus.source"
-    dump = (
-        "of unknown size" if known.dump_bytes is None else f"{size_of(known.dump_bytes)} on {DUMP_DATE}, larger by now"
-    )
-    yield f"dump: {dump}"
-    if not spaced(language):
+        yield f"{size_of(size)} in {known.articles:,} articles on {TEXT_DATE}"
+    if size is not None and size < _LITTLE:
+        yield "hardly enough text to learn a language: add other texts to corpus.source"
+    if own is None:
+        dump = known.dump_bytes
+        known_size = "of unknown size" if dump is None else f"{size_of(dump)} on {DUMP_DATE}, larger by now"
+        yield f"dump: {known_size}"
+    if not spaced(request.answers.language):
         yield "written without spaces: the vocabulary finds the words between two spaces or punctuation marks"
 
 

@@ -21,7 +21,7 @@ from bertwright.check.check_recipe import check_recipe
 from bertwright.cli import main
 from bertwright.init.continued.network import guess_settings, read_start
 from bertwright.init.continued.settings import Known, general_weight, settings_for
-from bertwright.init.continued.texts import meaning_of_lines
+from bertwright.init.texts import meaning_of_lines
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.classifier import Classifier
 from bertwright.model.modern.network import ModernConfig
@@ -231,7 +231,7 @@ def test_text_settings_are_guessed_from_the_entries() -> None:
     ("files", "words", "says"),
     [
         ({}, ["--from", "model"], "--from needs the text to learn: give --source"),
-        ({}, ["--source", "hu.txt"], "give its folder as --from"),
+        ({}, ["--general", "hu.txt"], "give its folder as --from"),
         ({}, ["--from", "model", "--source", "hu.txt", "--quality", "best"], "leave --quality out"),
         ({}, ["--from", "model", "--source", "gone/*.txt"], "no file matches gone/*.txt"),
         ({}, ["--from", "gone", "--source", "hu.txt"], "gone is not a folder"),

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from tests.rows import each_row
+from tests.unit.init.test_continued import HUNGARIAN
+from tests.unit.init.test_continued import text as some_text
 
 from bertwright.check.check_recipe import check_recipe
 from bertwright.check.recipe.advice import READINGS
@@ -162,7 +164,7 @@ def test_a_gpu_of_unknown_memory_has_no_share_of_it(monkeypatch: pytest.MonkeyPa
 
 def test_several_gpus_are_a_rank_each() -> None:
     request = asked_for("hu", "8xh100", "best")
-    before, typed = commands(replace(request.answers, out=Path("recipes/hu.toml")), request.machine.ranks)
+    before, typed = commands(replace(request, answers=replace(request.answers, out=Path("recipes/hu.toml"))))
     assert before[1:] == [
         f"bertwright {verb} recipes/hu.toml --place recipes/hu.place.toml" for verb in ("check", "plan")
     ]
@@ -171,9 +173,10 @@ def test_several_gpus_are_a_rank_each() -> None:
 
 
 def test_names_with_blanks_are_typed_in_quotes() -> None:
-    answers = replace(asked_for("hu", "2-cores", "quick").answers, out=Path("my hu.toml"))
-    assert commands(answers, 1)[1] == ["bertwright run 'my hu.toml' --out 'runs/my hu'"]
-    assert commands(answers, 1)[0][1] == "bertwright check 'my hu.toml' --place 'my hu.place.toml'"
+    request = asked_for("hu", "2-cores", "quick")
+    before, typed = commands(replace(request, answers=replace(request.answers, out=Path("my hu.toml"))))
+    assert typed == ["bertwright run 'my hu.toml' --out 'runs/my hu'"]
+    assert before[1] == "bertwright check 'my hu.toml' --place 'my hu.place.toml'"
 
 
 @each_row(
@@ -309,3 +312,53 @@ def test_this_machine_needs_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert call(monkeypatch, *words) == 0
     assert "  bertwright check hy.toml\n  bertwright plan hy.toml\n" in capsys.readouterr().out
     assert [path.name for path in tmp_path.iterdir()] == ["hy.toml"]
+
+
+QUICK = ("--machine", "2-cores", "--hours", "1", "--quality", "quick")
+
+
+def test_texts_of_ones_own_are_drafted_with_their_language_and_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sentences = some_text(HUNGARIAN).replace("\n\n", "\0").replace("\n", " ").replace("\0", "\n\n")
+    (tmp_path / "a text.txt").write_text(sentences, encoding="utf-8")
+    (tmp_path / "more.jsonl").write_text(
+        "".join(json.dumps({"text": each}) + "\n" for each in sentences.split("\n\n")), encoding="utf-8"
+    )
+    assert call(monkeypatch, "--source", "a text.txt", "--source", "more.jsonl", *QUICK, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["path"] == "hu.toml" and not any("--download" in command for command in told["commands"])
+    written = Path("hu.toml").read_text(encoding="utf-8")
+    size = 2 * len(sentences.encode()) / 1e3
+    assert "from texts of your own in Hungarian" in written and "in 120 documents" in written
+    found = re.search(r"text +([\d.]+) kB", written)
+    assert found and float(found[1]) == pytest.approx(size, rel=0.02)
+    recipe = Recipe.load("hu.toml")
+    assert recipe.corpus is not None
+    assert [source.path for source in recipe.corpus.source] == ["a text.txt", "more.jsonl"]
+    verdicts = check_recipe(recipe, tmp_path / "run", list(STAGES), 1)
+    assert {verdict.level for verdict in verdicts} <= {"ok", "warning"}
+
+
+def test_the_filter_is_turned_off_for_texts_that_it_would_drop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("\n\n".join(HUNGARIAN[0][:20] + str(n) for n in range(80)), encoding="utf-8")
+    assert call(monkeypatch, "--source", "notes.txt", "--language", "hu", *QUICK) == 0
+    recipe = Recipe.load("hu.toml")
+    assert recipe.corpus is not None and not recipe.corpus.filter.enabled
+    assert "would drop 100% of this text" in Path("hu.toml").read_text(encoding="utf-8")
+
+
+def test_texts_in_another_language_or_without_a_network_to_keep_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.txt").write_text(some_text(HUNGARIAN), encoding="utf-8")
+    assert call(monkeypatch, "--source", "a.txt", "--language", "pl", *QUICK) == 2
+    assert "of the text in a.txt is in another language" in capsys.readouterr().err
+    assert call(monkeypatch, "--source", "a.txt", "--general", "a.txt", *QUICK) == 2
+    assert "give its folder as --from" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]

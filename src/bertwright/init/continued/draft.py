@@ -11,8 +11,6 @@ from bertwright.check.recipe.advice import WORTHWHILE
 from bertwright.core.numbers import pluralize
 from bertwright.core.toml_values import value_text
 from bertwright.corpus.characters import spaced
-from bertwright.corpus.config import SourceConfig
-from bertwright.corpus.filter import REASONS
 from bertwright.corpus.wikis import wikis
 from bertwright.estimate.machine import Machine
 from bertwright.init.continued.network import Start
@@ -25,8 +23,8 @@ from bertwright.init.continued.settings import (
     general_weight,
     settings_for,
 )
-from bertwright.init.continued.texts import Texts
-from bertwright.init.draft import Line, Section
+from bertwright.init.draft import Line, Section, filter_lines, source_lines
+from bertwright.init.texts import CutTexts
 
 
 @dataclass(frozen=True)
@@ -34,8 +32,8 @@ class Continued:
     """Everything that the recipe is drafted from."""
 
     start: Start
-    own: Texts
-    general: Texts | None
+    own: CutTexts
+    general: CutTexts | None
     language: str
     machine: Machine
     here: bool
@@ -78,7 +76,7 @@ def sections(request: Continued) -> list[Section]:
     """The sections of the recipe."""
     return [
         ("[corpus]", list(_corpus(request))),
-        *(("[[corpus.source]]", list(_source(source, "what the network learns"))) for source in request.own.sources),
+        *(("[[corpus.source]]", source_lines(source, "what the network learns")) for source in request.own.sources),
         *_general_sources(request),
         ("[vocab]", list(_vocab(request))),
         ("[examples]", list(_examples(request))),
@@ -95,19 +93,7 @@ def _corpus(request: Continued) -> Iterator[Line]:
     other = request.general.language if request.general else request.language
     if other != request.language and not request.own.filter_is_off:
         yield _line("filter.languages", [request.language, other], "the general text is in another language")
-    if request.own.filter_is_off:
-        meaning = REASONS[request.own.reason].meaning
-        why = f"made for wikis, it would drop {request.own.dropped:.0%} of this text, most of it as: {meaning}"
-        yield _line("filter.enabled", False, why)
-
-
-def _source(source: SourceConfig, why: str, weight: float = 1.0, about: str = "") -> Iterator[Line]:
-    yield _line("path", source.path, why)
-    yield _line("name", source.name, "each source is scored by its name, before and after")
-    if source.lines != "paragraphs":
-        yield _line("lines", source.lines, "guessed from the first lines: docs/how-to/sources.md")
-    if weight != 1.0:
-        yield _line("weight", weight, about)
+    yield from filter_lines(request.own)
 
 
 def _general_sources(request: Continued) -> Iterator[Section]:
@@ -119,7 +105,8 @@ def _general_sources(request: Continued) -> Iterator[Section]:
     for source in request.general.sources:
         about = f"share of its documents: {enough}"
         why = "a little of such text as it was trained on, against forgetting (Ibrahim et al. 2024)"
-        yield "[[corpus.source]]", list(_source(source, why, weight, about))
+        line = _line("weight", weight, about)
+        yield "[[corpus.source]]", [*source_lines(source, why), *([line] if weight != 1.0 else [])]
 
 
 def _vocab(request: Continued) -> Iterator[Line]:

@@ -14,7 +14,7 @@ from bertwright.init.choose import recipe_of, text_of
 from bertwright.init.continued.draft import Continued, sections
 from bertwright.init.continued.head import head
 from bertwright.init.continued.network import Start, read_start
-from bertwright.init.continued.texts import NoLanguageError, Texts, language_of, read_own_texts, read_texts
+from bertwright.init.texts import CutTexts, NoLanguageError, cut_own_texts, cut_texts, language_of
 from bertwright.plan.plan import make_plan
 
 
@@ -43,7 +43,7 @@ def draft_continued(asked: Asked) -> tuple[Continued, Plan]:
     hours = parse_hours(asked.hours) if asked.hours else None
     start = read_start(Path(asked.start).expanduser())
     language = parse_language(asked.language) if asked.language else language_of(asked.source)
-    own = read_own_texts(asked.source, language, start.entries, start.settings)
+    own = cut_own_texts(asked.source, language, start.entries, start.settings)
     general = _general(asked, own, start, language) if asked.general else None
     here = parse_hardware(machine_word) is None
     request = Continued(start, own, general, language, machine, here, hours, out)
@@ -57,9 +57,9 @@ def draft_continued(asked: Asked) -> tuple[Continued, Plan]:
     return request, plan
 
 
-def _general(asked: Asked, own: Texts, start: Start, language: str) -> Texts:
+def _general(asked: Asked, own: CutTexts, start: Start, language: str) -> CutTexts:
     """What is known of the general text, which may be in another language than the own one."""
     with suppress(NoLanguageError):  # then it is taken for that of the own text
         language = language_of(asked.general, "--general")
     filtered = not own.filter_is_off
-    return read_texts(asked.general, "general", language, start.entries, start.settings, filtered)
+    return cut_texts(asked.general, "general", language, start.entries, start.settings, filtered)

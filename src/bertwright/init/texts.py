@@ -1,15 +1,16 @@
-"""What is known of the texts of a continued training: how much there is, of what documents, and how the vocabulary of
-the network cuts it. Measured on an excerpt with the network's own entries, without its tokenizer's library."""
+"""What is known of texts of the user's own: how much there is, of what documents, and for a network that is continued,
+how its vocabulary cuts them. Measured on an excerpt, with the network's entries but without its tokenizer's library."""
 
 from __future__ import annotations
 
 import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
+from typing import TypeVar
 
 from bertwright.core.errors import RecipeError
 from bertwright.core.log import SILENT
@@ -32,6 +33,8 @@ _DOWNLOADS = Path("downloads")
 _LOST = 0.1
 """Share of the text from which the filter, made for wikis, is turned off."""
 _FEW_LINES = 20
+
+T = TypeVar("T", bound="Texts")
 
 
 @dataclass(frozen=True)
@@ -57,11 +60,6 @@ class Texts:
     """Bytes of text that the filter keeps, about."""
     documents: int
     """Documents that the filter keeps, about."""
-    tokens: float
-    """Tokens of the network's vocabulary, about."""
-    typical: int
-    """Tokens of the document in which the median token is: half of the text is in longer ones."""
-    cut: Cut
     dropped: float
     """Share of the text that the filter drops."""
     reason: str
@@ -71,6 +69,17 @@ class Texts:
     def filter_is_off(self) -> bool:
         """Whether the filter is turned off, because it would drop too much of the text."""
         return self.dropped > _LOST
+
+
+@dataclass(frozen=True)
+class CutTexts(Texts):
+    """Texts and the vocabulary that cuts them."""
+
+    tokens: float
+    """Tokens of the network's vocabulary, about."""
+    typical: int
+    """Tokens of the document in which the median token is: half of the text is in longer ones."""
+    cut: Cut
 
 
 class NothingKeptError(RecipeError):
@@ -107,13 +116,54 @@ def language_of(paths: Sequence[str], option: str = "--source") -> str:
     return found
 
 
-def read_texts(
+def cut_texts(
     paths: Sequence[str], name: str, language: str, entries: list[str], settings: TextSettings, filtered: bool = True
-) -> Texts:
+) -> CutTexts:
     """What is known of the texts at `paths`, as sources called `name`, for a vocabulary of `entries`.
 
     Raises `RecipeError` if nothing can be learned from them, and what opening them raises.
     """
+    found, kept = _read(paths, name, language, filtered)
+    cut, a_byte, typical = _cut(kept, entries, settings)
+    return CutTexts(**vars(found), tokens=a_byte * found.bytes, typical=typical, cut=cut)
+
+
+def read_own_texts(paths: Sequence[str], language: str) -> Texts:
+    """What is known of texts to learn from, which are not filtered if that would drop much of them; `dropped` then says
+    how much. Raises `RecipeError` if they are in another language, and what opening them raises."""
+    whole, _ = _read(paths, "", language, filtered=False)
+    return _unfiltered_if_much_is_dropped(whole, lambda: _read(paths, "", language, filtered=True)[0])
+
+
+def cut_own_texts(paths: Sequence[str], language: str, entries: list[str], settings: TextSettings) -> CutTexts:
+    """As `read_own_texts` for the text that a network is continued on, with `entries`, its vocabulary; raises
+    `RecipeError` also if that does not fit the text at all."""
+    whole = cut_texts(paths, "own", language, entries, settings, filtered=False)
+    if whole.cut.unknown > MOST_UNKNOWN:
+        raise RecipeError(
+            f"--source {', '.join(paths)}: {whole.cut.unknown:.0%} of the words are unknown to the vocabulary of the "
+            f"network (at most {MOST_UNKNOWN:.0%} is sensible): it was made for another language or script. Give a "
+            "network for this text, or give this one a new vocabulary: docs/how-to/new-vocabulary.md."
+        )
+    return _unfiltered_if_much_is_dropped(whole, lambda: cut_texts(paths, "own", language, entries, settings))
+
+
+def _unfiltered_if_much_is_dropped(whole: T, read_filtered: Callable[[], T]) -> T:
+    try:
+        found = read_filtered()
+    except NothingKeptError as error:
+        found = replace(whole, dropped=1.0, reason=error.reason)
+    if found.filter_is_off and found.reason == "language":
+        paths = ", ".join(source.path for source in whole.sources)
+        raise RecipeError(
+            f"--language {whole.language}: {found.dropped:.0%} of the text in {paths} is in another language. "
+            "Give the language of the text, or other text."
+        )
+    return replace(whole, dropped=found.dropped, reason=found.reason) if found.filter_is_off else found
+
+
+def _read(paths: Sequence[str], name: str, language: str, filtered: bool) -> tuple[Texts, list[list[str]]]:
+    """What is known of the texts without a vocabulary, and the sentences of the excerpt's documents."""
     sources = tuple(_source(path, name) for path in paths)
     config = CorpusConfig(source=sources, language=language, filter={"enabled": filtered})
     kept, dropped, seen = list[list[str]](), Counter[str](), 0
@@ -132,32 +182,8 @@ def read_texts(
         kept += excerpt.kept
     reason = dropped.most_common(1)[0][0] if dropped else ""
     if not kept:
-        raise NothingKeptError(f"--{'source' if name == 'own' else name} {', '.join(paths)}", reason)
-    cut, a_byte, typical = _cut(kept, entries, settings)
-    share = dropped.total() / max(seen, 1)
-    return Texts(sources, language, size, round(documents), a_byte * size, typical, cut, share, reason)
-
-
-def read_own_texts(paths: Sequence[str], language: str, entries: list[str], settings: TextSettings) -> Texts:
-    """As `read_texts` for the text to learn from, which is not filtered if that would drop much of it; `dropped` then
-    says how much. Raises `RecipeError` if it is in another language, or if the vocabulary does not fit it at all."""
-    whole = read_texts(paths, "own", language, entries, settings, filtered=False)
-    if whole.cut.unknown > MOST_UNKNOWN:
-        raise RecipeError(
-            f"--source {', '.join(paths)}: {whole.cut.unknown:.0%} of the words are unknown to the vocabulary of the "
-            f"network (at most {MOST_UNKNOWN:.0%} is sensible): it was made for another language or script. Give a "
-            "network for this text, or give this one a new vocabulary: docs/how-to/new-vocabulary.md."
-        )
-    try:
-        found = read_texts(paths, "own", language, entries, settings)
-    except NothingKeptError as error:
-        found = replace(whole, dropped=1.0, reason=error.reason)
-    if found.filter_is_off and found.reason == "language":
-        raise RecipeError(
-            f"--language {language}: {found.dropped:.0%} of the text in {', '.join(paths)} is in another language. "
-            "Give the language of the text, or other text."
-        )
-    return replace(whole, dropped=found.dropped, reason=found.reason) if found.filter_is_off else found
+        raise NothingKeptError(f"--{'general' if name == 'general' else 'source'} {', '.join(paths)}", reason)
+    return Texts(sources, language, size, round(documents), dropped.total() / max(seen, 1), reason), kept
 
 
 def _source(path: str, name: str) -> SourceConfig:
