@@ -77,6 +77,7 @@ MAY_IMPORT = {
     },
     "exams": {"core", "corpus", "examples", "model", "pipeline", "shipped", "tasks", "train", "vocab"},
     "predict": {"core", "examples", "finetune", "model", "pipeline", "tasks"},
+    "serve": {"core", "export", "model", "page", "pipeline", "predict", "tasks", "train", "vocab"},
     "finetune": {"core", "examples", "model", "pipeline", "recipe", "recipe_file", "tasks", "train", "vocab"},
     "embed": {
         "core",
@@ -96,6 +97,7 @@ MAY_IMPORT = {
     "cli": {
         "embed",
         "page",
+        "serve",
         "exams",
         "finetune",
         "predict",
@@ -155,7 +157,7 @@ PUBLIC = SOURCE / "__init__.py"
 """Exports the public names, including those of the pipeline, to users; its `run` shows progress as the verbs do."""
 MAIN = SOURCE / "__main__.py"
 """Starts the command line for `python -m bertwright`."""
-TORCH = {"embed", "exams", "model", "tasks", "optim", "train", "evaluate", "export", "bench"}
+TORCH = {"embed", "exams", "model", "serve", "tasks", "optim", "train", "evaluate", "export", "bench"}
 FOLDERS_WITHOUT_TORCH = {"settings", "memory"}
 FILES_WITHOUT_TORCH = {
     "config",
@@ -291,7 +293,10 @@ def test_nobody_below_them_imports_the_pipeline_or_the_command_line() -> None:
         rooms = {name.split(".")[1] for name in imports(path, modules()) if name != "bertwright"}
         shows = room(path) == "cli" or path in {MAIN, PUBLIC}
         assert "cli" not in rooms or shows, f"{path} imports the command line"
-        if room(path) not in {"pipeline", "trial", "embed", "exams", "finetune", "predict", "cli"} and path != PUBLIC:
+        if (
+            room(path) not in {"pipeline", "trial", "embed", "exams", "finetune", "predict", "serve", "cli"}
+            and path != PUBLIC
+        ):
             assert "pipeline" not in rooms, f"{path} imports the pipeline"
 
 

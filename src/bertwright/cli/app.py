@@ -48,6 +48,7 @@ _VERBS = {
     "finetune": "finetune:finetune",
     "embed": "embed:embed",
     "predict": "predict:predict",
+    "serve": "serve:serve",
     "recipes": "check:recipes",
     "places": "check:places",
     "check": "check:check",

@@ -124,8 +124,18 @@ class Encoder:
 
         A text of more tokens than the model has positions is cut at its end. `batch` texts are computed at a time.
         """
-        vectors = np.zeros((len(texts), self.model.config.hidden_size), np.float32)
-        for places, packed in self.batches(texts, batch):
+        return self._vectors(len(texts), self.batches(texts, batch))
+
+    def encode_ids(self, texts: Sequence[Sequence[int]], batch: int = 32) -> NDArray[np.float32]:
+        """As `encode`, of texts given as the ids of their tokens, without [CLS] and [SEP]."""
+        cls, sep = map(self.tokenizer.ids, (CLS, SEP))
+        room = self.model.config.max_position_embeddings - 2
+        sequences = [([cls, *ids[:room], sep], list[int]()) for ids in texts]
+        return self._vectors(len(texts), self._packed(sequences, batch))
+
+    def _vectors(self, texts: int, batches: Iterator[tuple[list[int], PackedBatch]]) -> NDArray[np.float32]:
+        vectors = np.zeros((texts, self.model.config.hidden_size), np.float32)
+        for places, packed in batches:
             with torch.inference_mode():
                 hidden_TH = self.model.encoder(packed)
                 found_NH = mean_states(hidden_TH, packed.cu_seqlens)
@@ -139,18 +149,37 @@ class Encoder:
 
         Raises `RecipeError` if the text has none or several, or the model is a classifier.
         """
+        (found,) = self.fill_masks([text], top)
+        if (masks := len(found)) != 1:
+            raise RecipeError(f"{text!r} has {masks} [MASK] in the tokens that the model reads. Write exactly one.")
+        return found[0]
+
+    def fill_masks(self, texts: Sequence[str], top: int = 5, batch: int = 32) -> list[list[list[tuple[str, float]]]]:
+        """As `fill_mask`, for each `[MASK]` of each text that the model reads, in order: a text of more tokens than it
+        has positions is cut at its end."""
+        found = [list[list[tuple[str, float]]]() for _ in texts]
+        for places, of_text_P, p_PV in self.mask_probabilities(texts, batch):
+            best = p_PV.topk(min(top, p_PV.shape[1]))
+            rows = zip(of_text_P, best.indices.tolist(), best.values.tolist(), strict=True)
+            for number, ids, shares in rows:
+                words = [self.tokenizer.vocabulary[i] for i in ids]
+                found[places[number]].append(list(zip(words, shares, strict=True)))
+        return found
+
+    def mask_probabilities(
+        self, texts: Sequence[str], batch: int = 32
+    ) -> Iterator[tuple[list[int], list[int], Tensor]]:
+        """Yield the indices of at most `batch` texts, for each of their P `[MASK]`s which of these texts it is in, and
+        the probabilities [P, V] of the entries there. Raises `RecipeError` if the model is a classifier."""
         if not isinstance(self.model, PreTrainingModel):
             raise RecipeError("this model has no head that fills masks. Load a pre-trained one.")
-        (packed,) = (packed for _, packed in self.batches([text], 1))
-        if (masks := len(packed.prediction_positions)) != 1:
-            raise RecipeError(f"{text!r} has {masks} [MASK] in the tokens that the model reads. Write exactly one.")
-        with torch.inference_mode():
-            mlm_PV, _ = self.model(packed)
-        # Rows that only pad the embedding have no entry.
-        best = mlm_PV[0, : len(self.tokenizer.vocabulary)].float().softmax(-1).topk(top)
-        return [
-            (self.tokenizer.vocabulary[i], p) for i, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        ]
+        for places, packed in self.batches(texts, batch):
+            with torch.inference_mode():
+                mlm_PV, _ = self.model(packed)
+                # Rows that only pad the embedding have no entry.
+                p_PV = mlm_PV[:, : len(self.tokenizer.vocabulary)].float().softmax(-1)
+            of_text_P = torch.searchsorted(packed.cu_seqlens[1:], packed.prediction_positions, right=True)
+            yield places, of_text_P.tolist(), p_PV
 
     def classify(self, texts: Sequence[str | tuple[str, str]], batch: int = 32) -> list[dict[str, float]]:
         """The probability of each class of a classifier, for each text or pair of texts; of a regression the predicted

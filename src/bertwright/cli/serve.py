@@ -1,0 +1,37 @@
+"""`serve`: models behind a server of this machine, for programs and, as a page, for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bertwright.cli.options import Listening, option_groups
+from bertwright.core.config import expand_home
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The models to serve."""
+
+    models: Annotated[
+        list[Path],
+        typer.Argument(metavar="MODEL|RUN...", help="Runs, or folders of transformers; the first is the default one."),
+    ]
+    checkpoint: Annotated[
+        list[int] | None,
+        typer.Option(metavar="STEP", help="Also serve this checkpoint of the run; may be given several times."),
+    ] = None
+
+
+@option_groups
+def serve(of: Shown, where: Listening) -> None:
+    """Serve models to programs, and a page to try them: blanks, vectors, classes, tags, answers, on this machine."""
+    listener = where.listen()
+    from bertwright.serve.app import Limits, make_app
+    from bertwright.serve.load import load_models
+
+    models = load_models([expand_home(path) for path in of.models], of.checkpoint or [])
+    where.serve(make_app(models, Limits()), listener)

@@ -1,0 +1,205 @@
+"""The server's application: reads and checks requests, hands them to the models, and writes answers and errors."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails, to_json
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from bertwright.core.errors import BertwrightError, memory_error
+from bertwright.page.server import refusal
+from bertwright.serve.messages import Models
+from bertwright.serve.operations import OPERATIONS, Asked, Operation, RefusedError
+from bertwright.serve.passes import FullError, Passes
+from bertwright.serve.served import Served
+
+_LOOK_SECONDS = 0.5
+"""How often a request that waits is checked for a client that has gone."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one request may take, and all of them."""
+
+    bytes: int = 2**20
+    """Of the body of a request."""
+    seconds: float = 60.0
+    """Until its answer."""
+    body_seconds: float = 10.0
+    """Until its body has arrived."""
+    waiting: int = 256
+    """Requests that wait; others are told to come again."""
+
+
+def make_app(models: Sequence[Served], limits: Limits, others: Sequence[BaseRoute] = ()) -> Starlette:
+    """The application of these models, the first of which is the default; `others` are further routes."""
+    passes = Passes(limits.waiting)
+    served = {model.name: model for model in models}
+
+    @asynccontextmanager
+    async def computing(app: Starlette) -> AsyncIterator[None]:
+        task = asyncio.create_task(passes.run())
+        yield
+        task.cancel()
+
+    def answering(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            body = await _body(request, limits)
+            asked = operation.request.model_validate_json(body)
+            model = _model(served, asked.model, operation)
+            answered = await _unless_gone(request, operation.do(Asked(asked, model, passes)), limits.seconds)
+            return json_response({"model": model.name, **answered})
+
+        return answer
+
+    async def list_models(request: Request) -> Response:
+        return json_response(Models(object="list", data=[model.row for model in models]))
+
+    async def health(request: Request) -> Response:
+        return json_response({"status": "ok"})
+
+    return Starlette(
+        routes=[
+            *(Route(each.path, answering(each), methods=["POST"]) for each in OPERATIONS),
+            Route("/v1/models", list_models),
+            Route("/health", health),
+            *others,
+        ],
+        lifespan=computing,
+        exception_handlers=_HANDLERS,
+    )
+
+
+def json_response(value: Mapping[str, Any]) -> Response:
+    """A value as JSON."""
+    return Response(to_json(value, inf_nan_mode="null"), media_type="application/json")
+
+
+async def _body(request: Request, limits: Limits) -> bytes:
+    """The body of a request, if it is JSON by its header and not too large."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise HTTPException(415, "Send JSON, with Content-Type: application/json.")
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > limits.bytes:
+        raise _too_large(limits)
+    body = bytearray()
+
+    async def read() -> bytes:
+        async for part in request.stream():
+            body.extend(part)
+            if len(body) > limits.bytes:
+                raise _too_large(limits)
+        return bytes(body)
+
+    try:
+        return await asyncio.wait_for(read(), limits.body_seconds)
+    except TimeoutError:
+        raise HTTPException(408, f"The body did not arrive within {limits.body_seconds:g} seconds.") from None
+
+
+def _too_large(limits: Limits) -> HTTPException:
+    return HTTPException(413, f"The body is larger than {limits.bytes:,} bytes. Send fewer texts at once.")
+
+
+def _model(served: Mapping[str, Served], name: str | None, operation: Operation) -> Served:
+    """The model that is asked; `RefusedError` if there is none, or if it cannot do that."""
+    model = served.get(name) if name is not None else next(iter(served.values()))
+    if model is None:
+        names = ", ".join(served)
+        raise RefusedError(f"there is no model {name!r}. There are: {names}.", "model", 404, "model_not_found")
+    if operation.task not in model.tasks:
+        tasks = ", ".join(model.tasks)
+        raise RefusedError(
+            f"{model.name} has no head for {operation.task}. It does: {tasks}.", "model", 400, "model_cannot"
+        )
+    return model
+
+
+async def _unless_gone(request: Request, work: Awaitable[Any], seconds: float) -> Any:
+    """The result of the work, which is given up when the client has gone, or after some seconds."""
+    task = asyncio.ensure_future(work)
+    until = time.monotonic() + seconds
+    try:
+        while not task.done():
+            await asyncio.wait((task,), timeout=min(_LOOK_SECONDS, max(until - time.monotonic(), 0)))
+            if not task.done() and await request.is_disconnected():
+                raise ClientDisconnect
+            if not task.done() and time.monotonic() >= until:
+                raise HTTPException(
+                    504, f"There was no answer within {seconds:g} seconds. Send fewer or shorter texts."
+                )
+        return task.result()
+    finally:
+        task.cancel()
+
+
+async def _refuse_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    answer = refusal(error.status_code, error.detail)
+    answer.headers.update(error.headers or {})
+    return answer
+
+
+async def _refuse_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ValidationError)
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    is_json = first["type"] != "json_invalid"
+    return refusal(422 if is_json else 400, _message(first), _param(first))
+
+
+def _message(first: ErrorDetails) -> str:
+    where = ".".join(map(str, first["loc"]))
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{where}: {message}" if where else message
+
+
+def _param(first: ErrorDetails) -> str | None:
+    return str(first["loc"][0]) if first["loc"] else None
+
+
+async def _refuse_named(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RefusedError)
+    return refusal(error.status, str(error), error.param, error.code)
+
+
+async def _refuse_full(request: Request, error: Exception) -> Response:
+    answer = refusal(503, "Too many requests wait. Come again in a second.", code="full")
+    answer.headers["retry-after"] = "1"
+    return answer
+
+
+async def _forget(request: Request, error: Exception) -> Response:
+    # Nobody reads it.
+    return Response(status_code=499)
+
+
+async def _refuse_failed(request: Request, error: Exception) -> Response:
+    """An error of the model, or of the program, which is written to the log."""
+    known = error if isinstance(error, BertwrightError) else memory_error(error)
+    if known is None:
+        logging.getLogger("bertwright.serve").error("%s failed", request.url.path, exc_info=error)
+    return refusal(500, str(known) if known else "The server failed; its log says why.")
+
+
+_HANDLERS: Mapping[Any, Any] = {
+    HTTPException: _refuse_http,
+    ValidationError: _refuse_invalid,
+    RefusedError: _refuse_named,
+    FullError: _refuse_full,
+    ClientDisconnect: _forget,
+    BertwrightError: _refuse_failed,
+    Exception: _refuse_failed,
+}
