@@ -127,7 +127,7 @@ class Encoder:
         return self._vectors(len(texts), self.batches(texts, batch))
 
     def encode_ids(self, texts: Sequence[Sequence[int]], batch: int = 32) -> NDArray[np.float32]:
-        """As `encode`, of texts given as the ids of their tokens, without [CLS] and [SEP]."""
+        """As `encode` [N, H], of texts given as the ids of their tokens, without [CLS] and [SEP]."""
         cls, sep = map(self.tokenizer.ids, (CLS, SEP))
         room = self.model.config.max_position_embeddings - 2
         sequences = [([cls, *ids[:room], sep], list[int]()) for ids in texts]
