@@ -18,6 +18,7 @@ SMOKE = RECIPES / "smoke.toml"
 PARTS = {"corpus", "vocab", "examples", "train", "evaluate", "export"} | {
     "recipe.toml",
     "forecast.json",
+    "log.jsonl",
     "report.html",
     "summary.json",
 }
@@ -171,7 +172,7 @@ def test_until_stops_and_single_verbs_go_on(tmp_path: Path, call: Call) -> None:
     first = call("run", SMOKE, "--until", "corpus", "--out", folder, "--json")
     assert first.code == 0, first.err
     assert json.loads(first.out) == {"folder": str(folder), "stages": ["corpus"]}
-    assert {path.name for path in folder.iterdir()} == {".lock", "recipe.toml", "corpus"}
+    assert {path.name for path in folder.iterdir()} == {".lock", "recipe.toml", "corpus", "log.jsonl"}
     before = state(folder / "corpus")
     second = call("vocab", SMOKE, "--out", folder)
     assert second.code == 0, second.err

@@ -22,6 +22,7 @@ from bertwright.pipeline.forecast import forecast_line, keep_forecast
 from bertwright.pipeline.lineage import inputs_of, matching_artifacts, refuse_other_training
 from bertwright.pipeline.preview import PREVIEWED, is_unfinished, page_while_training, preview
 from bertwright.pipeline.run_folder import RunFolder
+from bertwright.pipeline.run_log import write_log
 from bertwright.pipeline.stage import PARALLEL_STAGES, STAGES
 from bertwright.recipe import Recipe
 
@@ -57,11 +58,14 @@ def run(
             remove_leftovers(folder.path, ".*.tmp")
         names = [name for name in STAGES if name in stages]
         _refuse_other_results(recipe, folder.path, names)
-        with _recipe_written(recipe, folder.path / "recipe.toml") if first_rank else nullcontext():
+        before = _written(names, folder.path)
+        with (
+            _recipe_written(recipe, folder.path / "recipe.toml") if first_rank else nullcontext(),
+            write_log(log, folder.path) if first_rank else nullcontext(log) as said,
+        ):
             if first_rank and "train" in names and (plan := keep_forecast(recipe, folder)):
-                log.say(forecast_line(plan))
-            before = _written(names, folder.path)
-            _run_stages(names, recipe, folder, log, executor, replace(share, lock=lock))
+                said.say(forecast_line(plan))
+            _run_stages(names, recipe, folder, said, executor, replace(share, lock=lock))
             if first_rank and before and None not in before.values() and _written(names, folder.path) == before:
                 log.say(f"nothing to do: {folder.path.name} has {', '.join(names)}, made with these settings")
     return folder
