@@ -1,0 +1,32 @@
+// Elements of the page. A text becomes a text node and nothing else, whoever wrote it.
+
+// The element `tag`; a function among its attributes listens to the event of that name, and `style` sets properties.
+export function element(tag, attributes = {}, ...content) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (typeof value === "function") made.addEventListener(name, value);
+    else if (name === "style") for (const each of Object.entries(value)) made.style.setProperty(...each);
+    else if (value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...content.flat(2).filter((each) => each !== undefined && each !== null && each !== ""));
+  return made;
+}
+
+// Replace what `parent` shows; who was at an element with a `data-key` is at the one with the same key afterwards.
+export function show(parent, content, at = undefined) {
+  const key = at ?? (parent.contains(document.activeElement) ? document.activeElement.dataset.key : undefined);
+  const shares = [...parent.querySelectorAll(".share")].map((bar) => bar.style.getPropertyValue("--share"));
+  parent.replaceChildren(...content);
+  glide([...parent.querySelectorAll(".share")], shares);
+  if (key) parent.querySelector(`[data-key="${key}"]`)?.focus();
+}
+
+// Bars go to their new length from that of the bar which was in their place.
+function glide(bars, before) {
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  bars.slice(0, before.length).forEach((bar, number) => {
+    const after = bar.style.getPropertyValue("--share");
+    if (after !== before[number])
+      bar.animate({ "--share": [before[number], after] }, { duration: 220, easing: "ease-out" });
+  });
+}

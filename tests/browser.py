@@ -1,0 +1,175 @@
+"""A headless Chromium that a test drives as a person would: keys, clicks, sizes, themes, pictures of what is seen.
+
+It is spoken to over two pipes (`--remote-debugging-pipe`), so nothing listens, and no package is needed.
+"""
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from select import select
+from typing import Any
+
+import pytest
+
+from bertwright.core.subprocess_group import subprocess_group
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+needs_browser = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")
+_FLAGS = (
+    "--headless", "--no-sandbox", "--no-first-run", "--disable-gpu", "--disable-quic", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
+    "--disable-extensions", "--hide-scrollbars", "--remote-debugging-pipe", "--no-default-browser-check",
+)  # fmt: skip
+# Chromium reads commands from descriptor 3 and writes answers to 4.
+_START = """
+import os, sys
+commands, answers = (os.fdopen(os.dup(int(each)), closefd=False).fileno() for each in sys.argv[1:3])
+os.dup2(commands, 3)
+os.dup2(answers, 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+_KEYS = {
+    "Enter": ("Enter", 13, "\r"), "Tab": ("Tab", 9, ""), "Space": ("Space", 32, " "), "Backspace": ("Backspace", 8, ""),
+    "ArrowLeft": ("ArrowLeft", 37, ""), "ArrowRight": ("ArrowRight", 39, ""), "ArrowUp": ("ArrowUp", 38, ""),
+    "ArrowDown": ("ArrowDown", 40, ""), "Home": ("Home", 36, ""), "End": ("End", 35, ""), "Escape": ("Escape", 27, ""),
+}  # fmt: skip
+PATIENCE = 60
+"""Seconds until something that does not happen fails a test."""
+
+
+class Page:
+    """The one page of a browser."""
+
+    def __init__(self, commands: int, answers: int) -> None:
+        self._commands, self._answers = commands, answers
+        self._buffer, self._number, self._session = b"", 0, ""
+        self.faults: list[str] = []
+        """What the page's scripts threw, and what its security policy blocked."""
+        self.asked: list[str] = []
+        """The address of every request."""
+        (target,) = (each for each in self.tell("Target.getTargets")["targetInfos"] if each["type"] == "page")
+        attach = self.tell("Target.attachToTarget", targetId=target["targetId"], flatten=True)
+        self._session = attach["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.tell(f"{domain}.enable")
+
+    def tell(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """The answer to a command of the DevTools protocol. Raises `AssertionError` if it is refused."""
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._commands, json.dumps(message).encode() + b"\0")
+        while True:
+            got = self._read()
+            if got.get("id") == self._number:
+                assert "error" not in got, (method, got["error"])
+                result: dict[str, Any] = got["result"]
+                return result
+            self._note(got.get("method", ""), got.get("params", {}))
+
+    def _read(self) -> dict[str, Any]:
+        while b"\0" not in self._buffer:
+            ready, _, _ = select([self._answers], [], [], PATIENCE)
+            data = os.read(self._answers, 1 << 16) if ready else b""
+            assert data, "the browser does not answer"
+            self._buffer += data
+        message, _, self._buffer = self._buffer.partition(b"\0")
+        answer: dict[str, Any] = json.loads(message)
+        return answer
+
+    def _note(self, event: str, given: dict[str, Any]) -> None:
+        if event == "Runtime.exceptionThrown":
+            thrown = given["exceptionDetails"]
+            self.faults.append(thrown.get("exception", {}).get("description") or thrown["text"])
+        elif event == "Log.entryAdded" and given["entry"]["source"] in ("security", "javascript"):
+            self.faults.append(given["entry"]["text"])
+        elif event == "Network.requestWillBeSent":
+            self.asked.append(given["request"]["url"])
+
+    def open(self, address: str) -> None:
+        """Go to an address."""
+        self.tell("Page.navigate", url=address)
+
+    def value(self, expression: str) -> Any:
+        """What a JavaScript expression gives, as JSON; of a promise, what it resolves to."""
+        answer = self.tell("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, (expression, answer["exceptionDetails"])
+        return answer["result"].get("value")
+
+    def wait(self, expression: str) -> Any:
+        """The value of an expression once it is true. Raises `AssertionError` with what the page shows, if never."""
+        end = time.monotonic() + PATIENCE
+        while not (value := self.value(expression)):
+            assert time.monotonic() < end, (expression, self.value("document.body?.innerText"), self.faults)
+            time.sleep(0.02)
+        return value
+
+    def text(self, selector: str) -> str:
+        """The visible text of the first element that matches."""
+        shown: str = self.value(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''")
+        return shown
+
+    def click(self, selector: str) -> None:
+        """Click in the middle of the first element that matches, once there is one."""
+        chosen = f"document.querySelector({json.dumps(selector)})"
+        self.wait(f"!!{chosen}")
+        place = (
+            f"(e => {{ e.scrollIntoView({{block: 'center'}}); return e.getBoundingClientRect().toJSON() }})({chosen})"
+        )
+        box = self.value(place)
+        at = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2, "button": "left", "clickCount": 1}
+        for kind in ("mousePressed", "mouseReleased"):
+            self.tell("Input.dispatchMouseEvent", type=kind, **at)
+
+    def press(self, *keys: str, shift: bool = False) -> None:
+        """Press and release keys: names such as Enter, or characters."""
+        for key in keys:
+            code, number, text = _KEYS.get(key, (f"Key{key.upper()}", ord(key.upper()), key))
+            name = " " if key == "Space" else key
+            given = {"key": name, "code": code, "windowsVirtualKeyCode": number, "modifiers": 8 * shift}
+            self.tell("Input.dispatchKeyEvent", type="keyDown", **given, **({"text": text} if text else {}))
+            self.tell("Input.dispatchKeyEvent", type="keyUp", **given)
+
+    def type(self, text: str) -> None:
+        """Put a text where the cursor is, as an input method does."""
+        self.tell("Input.insertText", text=text)
+
+    def size(self, width: int, height: int, dark: bool = False) -> None:
+        """Show the page in a window of so many pixels, in light or dark."""
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.tell("Emulation.setDeviceMetricsOverride", **metrics)
+        theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        still = {"name": "prefers-reduced-motion", "value": "reduce"}
+        self.tell("Emulation.setEmulatedMedia", features=[theme, still])
+
+    def picture(self, file: Path, whole: bool = True) -> None:
+        """Write what is seen, or the whole page, to a PNG file."""
+        data = self.tell("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]
+        file.write_bytes(base64.b64decode(data))
+
+
+@contextmanager
+def browsing(folder: Path, language: str = "en-US") -> Iterator[Page]:
+    """A browser in a language, with its profile in `folder`; it ends with the block."""
+    assert BROWSER
+    read_commands, commands = os.pipe()
+    answers, write_answers = os.pipe()
+    flags = [*_FLAGS, f"--user-data-dir={folder}", f"--lang={language}", f"--accept-lang={language}"]
+    start = [sys.executable, "-c", _START, str(read_commands), str(write_answers), BROWSER, *flags, "about:blank"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    try:
+        with subprocess_group(start, 0, pass_fds=(read_commands, write_answers), name="Chromium", **quiet):
+            os.close(read_commands)
+            os.close(write_answers)
+            yield Page(commands, answers)
+    finally:
+        os.close(commands)
+        os.close(answers)
