@@ -7,6 +7,7 @@
 # make test-deepspeed  the engine that needs DeepSpeed, in an environment over .venv (.venv-deepspeed)
 # make test-transformers4  exported models in transformers 4.57, in another such environment (.venv-transformers4)
 # make test-tensorflow  TensorFlow's checkpoints as TensorFlow writes them, in another (.venv-tensorflow)
+# make docs      the documents as a site, in dist/docs           make docs-serve  shows it on this machine
 # make package   an archive for machines without the internet, in dist/
 # Set-up happens by itself in .venv and is done again only when pyproject.toml or constraints.txt change.
 
@@ -38,7 +39,7 @@ TRANSFORMERS4_PACKAGES := $(TRANSFORMERS4)/.packages
 TENSORFLOW := .venv-tensorflow
 TENSORFLOW_PACKAGES := $(TENSORFLOW)/.packages
 
-.PHONY: setup programs demo test test-fast test-all test-gpu ort-env test-ort test-deepspeed test-transformers4 test-tensorflow check format package
+.PHONY: setup programs demo test test-fast test-all test-gpu ort-env test-ort test-deepspeed test-transformers4 test-tensorflow check format docs docs-serve package
 
 setup: programs
 
@@ -164,6 +165,13 @@ test-gpu:
 
 package: $(PACKAGE)
 	$(BIN)/python -m tools.package
+
+docs: $(TOOLS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@echo "open $(CURDIR)/dist/docs/index.html"
+
+docs-serve: $(TOOLS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve --dev-addr 127.0.0.1:8000
 
 check: $(TOOLS)
 	$(BIN)/ruff format --check .

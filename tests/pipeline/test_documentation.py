@@ -65,7 +65,6 @@ from bertwright.trial.search import Candidate, Trial
 from bertwright.vocab import download as vocabularies
 from bertwright.vocab.split import build_tokenizer
 
-README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TARGETS = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
 EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"])
@@ -132,8 +131,8 @@ def test_every_command_works(
         case "python" if arguments[:2] == ["-m", "pytest"]:  # those of a GPU are skipped without one
             paths = arguments[4:] if arguments[2:4] == ["-m", "gpu"] else arguments[2:]
             assert paths and all((ROOT / path).exists() for path in paths)
-        case "python":  # tests/unit/sample, test_schemas.py and test_api_page.py compare its output
-            assert arguments in (["-m", "tools.sample.build"], ["-m", "tools.schemas"], ["-m", "tools.api"])
+        case "python":  # tests/unit/sample, and test_schemas.py compare its output
+            assert arguments in (["-m", "tools.sample.build"], ["-m", "tools.schemas"])
         case "pip" if arguments[:2] == ["install", "torch"]:
             assert arguments[2:] == ["--index-url", "https://download.pytorch.org/whl/cpu"]
         case "pip" if arguments[0] == "wheel":  # tests/pipeline/test_installed.py builds it
@@ -375,7 +374,7 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         file.write_text(contents.get(file.suffix, "word0 word1\n"), encoding="utf-8")
         yield arguments
     elif verb == "report" and rest[0].startswith("runs/"):
-        for word in rest[: rest.index("--out")]:
+        for word in rest[: rest.index("--out") if "--out" in rest else None]:
             provide(Path(word), request)
         yield arguments
     elif verb in STAGES:
@@ -581,22 +580,27 @@ def read(name: str) -> str:
 
 
 def test_every_recipe_and_verb_is_described() -> None:
-    assert set(re.findall(r"^\| `([a-z0-9-]+)` \|", read("recipes"), re.MULTILINE)) == set(shipped())
+    named = re.findall(r"^\| \[`([a-z0-9-]+)`\]\(\.\./recipes/\1\.toml\) \|", read("recipes"), re.MULTILINE)
+    assert named == [*dict.fromkeys(named)] and set(named) == set(shipped())
     for verb in app._VERBS:
         assert re.search(rf"`{verb}[ `]", read("commands")), verb
     for verb in ("run", "check", "plan", "inspect", "recipes", "places", "launch", *STAGES):
-        assert re.search(rf"`{verb}[ `]", README), verb
+        assert re.search(rf"`{verb}[ `]", read("index")), verb
 
 
-def test_readme_is_short_and_shows_the_report() -> None:
-    assert len(README.splitlines()) < 200
-    (picture,) = re.findall(r"^!\[.+\]\((.+)\)$", README, re.MULTILINE)
-    assert (ROOT / picture).stat().st_size < 200_000
+def test_readme_is_short_and_begins_with_a_picture_and_two_commands() -> None:
+    readme = ROOT / "README.md"
+    lines = readme.read_text(encoding="utf-8").splitlines()
+    (picture,) = (line for line in lines if line.startswith("!["))
+    assert len(lines) < 70 and lines.index(picture) < 15
+    assert len(blocks(readme, "sh")[0].splitlines()) == 2
+    pictures = [*re.findall(r"^!\[.+\]\((.+)\)$", read("index"), re.MULTILINE), picture.partition("](docs/")[2][:-1]]
+    assert len(pictures) == 3 and all((ROOT / "docs" / name).stat().st_size < 200_000 for name in pictures)
 
 
-def test_the_model_in_readme_is_used_as_it_says(finished: Path, workplace: Path) -> None:
+def test_the_model_of_the_tutorial_is_used_as_it_says(finished: Path, workplace: Path) -> None:
     pytest.importorskip("transformers", reason="transformers is not installed")
-    (code,) = (block for block in blocks(ROOT / "README.md", "python") if "transformers" in block)
+    (code,) = (block for block in blocks(ROOT / "docs" / "tutorial.md", "python") if "transformers" in block)
     (workplace / "runs").mkdir()
     (workplace / "runs" / "demo").symlink_to(finished)
     done = subprocess.run([sys.executable, "-c", code], cwd=workplace, capture_output=True, text=True)
@@ -625,8 +629,16 @@ def test_the_code_of_the_api_page_and_the_plugin_guide_runs(
 
 def test_links_between_documents_lead_somewhere() -> None:
     for document in DOCUMENTS:
-        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text(encoding="utf-8")):
-            assert (document.parent / target).exists(), f"{document.name}: {target}"
+        for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", document.read_text(encoding="utf-8")):
+            found = document.parent / target if target else document
+            assert found.exists(), f"{document.name}: {target}"
+            assert not anchor or anchor in anchors(found), f"{document.name}: {target}#{anchor}"
+
+
+def anchors(document: Path) -> set[str]:
+    """Those that a host of repositories gives to the headings of a document."""
+    headings = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @each_row("guide", sorted((ROOT / "docs" / "how-to").glob("add-a*.md")))

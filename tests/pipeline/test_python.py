@@ -18,7 +18,7 @@ from bertwright.evaluate.shapes import Counts as Scores
 from bertwright.report.shapes import Summary
 from bertwright.train.shapes import MetricsRow
 
-(SNIPPET,) = (block for block in blocks(ROOT / "README.md", "python") if "import Recipe" in block)
+(SNIPPET,) = (block for block in blocks(ROOT / "docs" / "index.md", "python") if "import Recipe" in block)
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def workplace(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("way", ["file", "standard input", "notebook"])
-def test_the_python_of_readme_runs(way: str, workplace: Path) -> None:
+def test_the_python_of_the_start_page_runs(way: str, workplace: Path) -> None:
     (workplace / "mine.py").write_text(SNIPPET, encoding="utf-8")
     command = {"file": ["mine.py"], "standard input": ["-"], "notebook": ["-m", "IPython", "-c", SNIPPET]}[way]
     if way == "notebook":

@@ -36,3 +36,4 @@ class Silent:
 
 
 SILENT: Log = Silent()
+"""A log that shows nothing, for `run(..., log=SILENT)`."""
