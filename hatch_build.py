@@ -49,7 +49,7 @@ def urls_of(address: str) -> dict[str, str]:
     files = f"{repository}/blob/HEAD"
     return {
         "Repository": repository,
-        "Documentation": f"{files}/docs/tour.md",
+        "Documentation": f"{files}/docs/index.md",
         "Changelog": f"{files}/CHANGELOG.md",
         "Issues": f"{repository}/issues",
     }

@@ -87,11 +87,16 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if uri == "recipes.md":
         assert FORECASTS in markdown
         markdown = markdown.replace(FORECASTS, "\n".join(forecast_table()))
-    if uri == "index.md":
-        page.meta["hide"] = ["toc"]  # its picture is wide
+    if uri == "index.md" or uri.startswith("recipes/"):
+        page.meta["hide"] = ["toc"]  # what they show is wide
     inside = uri if uri.startswith(("recipes/", "notebooks/")) else f"docs/{uri}"
     here = {page: name for name, page in BESIDE.items()}.get(uri, inside)
     return _LINK.sub(lambda link: f"{link[1]}{_on_site(link[2], here, uri)}{link[3] or ''})", markdown)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Say which language a page is in, for hyphens and screen readers."""
+    return output.replace('<html lang="en"', '<html lang="hu"', 1) if page.file.src_uri.startswith("hu/") else output
 
 
 def _on_site(target: str, here: str, page: str) -> str:
@@ -159,13 +164,15 @@ def forecast(name: str) -> tuple[str, Recipe, Plan]:
 
 def forecast_table() -> Iterator[str]:
     """What each recipe needs on the machines that its head names."""
-    yield "| recipe | parameters | on | memory of each | hours of training | energy |"
-    yield "|---|--:|---|--:|---|--:|"
+    yield "## Forecasts\n"
+    yield "Of the machines that the head of a recipe names, else of two cores. The real time may be half or twice as long; ? depends on data.\n"
+    yield "| recipe | parameters | machine | memory of each | training | energy |"
+    yield "|---|--:|---|--:|--:|--:|"
     for name in shipped():
         _, _, plan = forecast(name)
         machine, hours = plan["machine"], plan["hours"].get("train")
         nodes = f"{machine['nodes']} x " if machine["nodes"] > 1 else ""
-        time = "depends on the data" if hours is None else duration(hours * 3600)
+        time = "?" if hours is None else duration(hours * 3600)
         energy = "" if plan["energy_kwh"] is None else f"{amount(plan['energy_kwh'])} kWh"
         cells = (f"{plan['parameters'] / 1e6:,.1f} M", f"{nodes}{machine['title']}", size_of(plan["memory_bytes"]))
         yield f"| [`{name}`](recipes/{name}.md) | {' | '.join(cells)} | {time} | {energy} |"

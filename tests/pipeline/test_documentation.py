@@ -636,9 +636,11 @@ def test_links_between_documents_lead_somewhere() -> None:
 
 
 def anchors(document: Path) -> set[str]:
-    """Those that a host of repositories gives to the headings of a document."""
-    headings = re.findall(r"^#+ (.*)$", document.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """Those that a host of repositories gives to the headings of a document, and those that it has itself."""
+    text = document.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    slugs = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return slugs | set(re.findall(r'<a id="([\w-]+)">', text))
 
 
 @each_row("guide", sorted((ROOT / "docs" / "how-to").glob("add-a*.md")))
