@@ -164,8 +164,6 @@ def forecast(name: str) -> tuple[str, Recipe, Plan]:
 
 def forecast_table() -> Iterator[str]:
     """What each recipe needs on the machines that its head names."""
-    yield "## Forecasts\n"
-    yield "Of the machines that the head of a recipe names, else of two cores. The real time may be half or twice as long; ? depends on data.\n"
     yield "| recipe | parameters | machine | memory of each | training | energy |"
     yield "|---|--:|---|--:|--:|--:|"
     for name in shipped():
