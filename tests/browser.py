@@ -27,10 +27,10 @@ _FLAGS = (
     "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
     "--disable-extensions", "--hide-scrollbars", "--remote-debugging-pipe", "--no-default-browser-check",
 )  # fmt: skip
-# Chromium reads commands from descriptor 3 and writes answers to 4.
+# Chromium reads commands from descriptor 3 and writes answers to 4, which the pipes themselves may occupy.
 _START = """
-import os, sys
-commands, answers = (os.fdopen(os.dup(int(each)), closefd=False).fileno() for each in sys.argv[1:3])
+import fcntl, os, sys
+commands, answers = (fcntl.fcntl(int(each), fcntl.F_DUPFD, 10) for each in sys.argv[1:3])
 os.dup2(commands, 3)
 os.dup2(answers, 4)
 os.execv(sys.argv[3], sys.argv[3:])
@@ -40,7 +40,45 @@ _KEYS = {
     "ArrowLeft": ("ArrowLeft", 37, ""), "ArrowRight": ("ArrowRight", 39, ""), "ArrowUp": ("ArrowUp", 38, ""),
     "ArrowDown": ("ArrowDown", 40, ""), "Home": ("Home", 36, ""), "End": ("End", 35, ""), "Escape": ("Escape", 27, ""),
 }  # fmt: skip
-PATIENCE = 60
+_FLAWS = """
+(() => {
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const rgba = (colour) => {
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = colour;
+    canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const over = (top, under) =>
+    top.map((each, i) => (i < 3 ? each * top[3] / 255 + under[i] * (1 - top[3] / 255) : 255));
+  const behind = (e) => {
+    const under = e.parentElement ? behind(e.parentElement) : [255, 255, 255, 255];
+    const bar = e.parentElement?.querySelector(":scope > .share");
+    const below = bar && bar !== e ? over(rgba(getComputedStyle(bar).backgroundColor), under) : under;
+    return over(rgba(getComputedStyle(e).backgroundColor), below);
+  };
+  const light = (c) => c.slice(0, 3)
+    .map((v) => ((v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const flaws = [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walk.nextNode()) {
+    const text = walk.currentNode.data, e = walk.currentNode.parentElement;
+    if (!text.trim() || !e.checkVisibility() || e.closest("option, script, style, [aria-hidden=true]")) continue;
+    const ground = behind(e), ink = over(rgba(getComputedStyle(e).color), ground);
+    const [low, high] = [light(ink), light(ground)].sort((a, b) => a - b);
+    const contrast = (high + 0.05) / (low + 0.05);
+    if (contrast < 4.5) flaws.push(`contrast ${contrast.toFixed(2)}: ${text}`);
+  }
+  if (document.documentElement.scrollWidth > innerWidth) flaws.push("wider than the window");
+  for (const e of document.querySelectorAll("button, summary, select, a, input, textarea")) {
+    if (e.checkVisibility() && e.getBoundingClientRect().height < 18) flaws.push(`small: ${e.innerText}`);
+  }
+  return flaws;
+})()
+"""
+_NAMED = ("button", "textbox", "combobox", "tab", "link", "searchbox", "checkbox", "slider")
+PATIENCE = 30
 """Seconds until something that does not happen fails a test."""
 
 
@@ -54,9 +92,16 @@ class Page:
         """What the page's scripts threw, and what its security policy blocked."""
         self.asked: list[str] = []
         """The address of every request."""
-        (target,) = (each for each in self.tell("Target.getTargets")["targetInfos"] if each["type"] == "page")
-        attach = self.tell("Target.attachToTarget", targetId=target["targetId"], flatten=True)
-        self._session = attach["sessionId"]
+        self.anew()
+
+    def anew(self) -> None:
+        """Be a new page of a person who has visited nothing."""
+        self._session = ""
+        self.faults.clear()
+        self.asked.clear()
+        context = self.tell("Target.createBrowserContext", disposeOnDetach=True)["browserContextId"]
+        target = self.tell("Target.createTarget", url="about:blank", browserContextId=context)["targetId"]
+        self._session = self.tell("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.tell(f"{domain}.enable")
 
@@ -95,8 +140,15 @@ class Page:
             self.asked.append(given["request"]["url"])
 
     def open(self, address: str) -> None:
-        """Go to an address."""
+        """Go to an address, and wait until it has loaded."""
         self.tell("Page.navigate", url=address)
+        self.wait("document.readyState === 'complete'")
+
+    def reload(self) -> None:
+        """Load the page again."""
+        self.value("window.isOld = true")
+        self.tell("Page.reload")
+        self.wait("!window.isOld && document.readyState === 'complete'")
 
     def value(self, expression: str) -> Any:
         """What a JavaScript expression gives, as JSON; of a promise, what it resolves to."""
@@ -104,13 +156,12 @@ class Page:
         assert "exceptionDetails" not in answer, (expression, answer["exceptionDetails"])
         return answer["result"].get("value")
 
-    def wait(self, expression: str) -> Any:
-        """The value of an expression once it is true. Raises `AssertionError` with what the page shows, if never."""
+    def wait(self, expression: str) -> None:
+        """Wait until an expression is true. Raises `AssertionError` with what the page shows, if it never is."""
         end = time.monotonic() + PATIENCE
-        while not (value := self.value(expression)):
+        while not self.value(f"!!({expression})"):
             assert time.monotonic() < end, (expression, self.value("document.body?.innerText"), self.faults)
             time.sleep(0.02)
-        return value
 
     def text(self, selector: str) -> str:
         """The visible text of the first element that matches."""
@@ -120,7 +171,7 @@ class Page:
     def click(self, selector: str) -> None:
         """Click in the middle of the first element that matches, once there is one."""
         chosen = f"document.querySelector({json.dumps(selector)})"
-        self.wait(f"!!{chosen}")
+        self.wait(chosen)
         place = (
             f"(e => {{ e.scrollIntoView({{block: 'center'}}); return e.getBoundingClientRect().toJSON() }})({chosen})"
         )
@@ -132,7 +183,8 @@ class Page:
     def press(self, *keys: str, shift: bool = False) -> None:
         """Press and release keys: names such as Enter, or characters."""
         for key in keys:
-            code, number, text = _KEYS.get(key, (f"Key{key.upper()}", ord(key.upper()), key))
+            # The number of a sign on a keyboard is not that of its character: 46, the full stop, is Delete.
+            code, number, text = _KEYS.get(key) or ("", ord(key.upper()) if key.isalnum() else 0, key)
             name = " " if key == "Space" else key
             given = {"key": name, "code": code, "windowsVirtualKeyCode": number, "modifiers": 8 * shift}
             self.tell("Input.dispatchKeyEvent", type="keyDown", **given, **({"text": text} if text else {}))
@@ -149,6 +201,15 @@ class Page:
         theme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         still = {"name": "prefers-reduced-motion", "value": "reduce"}
         self.tell("Emulation.setEmulatedMedia", features=[theme, still])
+
+    def flaws(self) -> list[str]:
+        """What one would not see, reach or hear: text with less contrast than 4.5 to what is behind it, a page wider
+        than the window, small buttons, and what has no name for those who listen."""
+        seen: list[str] = self.value(_FLAWS)
+        nodes = [each for each in self.tell("Accessibility.getFullAXTree")["nodes"] if not each["ignored"]]
+        named = [each for each in nodes if each["role"]["value"] in _NAMED]
+        nameless = [each["role"]["value"] for each in named if not each.get("name", {}).get("value", "").strip()]
+        return [*seen, *(f"a {role} without a name" for role in nameless)]
 
     def picture(self, file: Path, whole: bool = True) -> None:
         """Write what is seen, or the whole page, to a PNG file."""

@@ -32,6 +32,7 @@ def serve(of: Shown, where: Listening) -> None:
     listener = where.listen()
     from bertwright.serve.app import Limits, make_app
     from bertwright.serve.load import load_models
+    from bertwright.serve.pages import page_routes
 
     models = load_models([expand_home(path) for path in of.models], of.checkpoint or [])
-    where.serve(make_app(models, Limits()), listener)
+    where.serve(make_app(models, Limits(), page_routes()), listener)

@@ -2,7 +2,7 @@
 
 import { latest } from "./latest.js";
 import { element, show } from "./markup.js";
-import { asked, filled, partsOf, toggled } from "./sentence.js";
+import { asked, filled, partBefore, partsOf, toggled } from "./sentence.js";
 import { percent, say } from "./texts.js";
 
 const OF_ALL = ["lost", "token", "busy"];
@@ -42,11 +42,20 @@ export class Column {
 
   view() {
     const { state, change, refresh, fields } = this.page;
-    const parts = partsOf(state.sentence.text);
+    const { sentence } = state;
+    const { text } = sentence;
+    const parts = partsOf(text);
     const { mask, language } = this.described;
     const act = {
-      toggle: (part, number, guess) => change(toggled(state.sentence, part, guess), `part-${number}`, this),
-      fill: (part, word) => change(filled(state.sentence, part, word), `part-${parts.indexOf(part)}`, this),
+      toggle: (part, number, guess) => change(toggled(sentence, part, guess), `part-${number}`, this),
+      fill: (part, word) => {
+        const now = filled(sentence, part, word);
+        change(
+          now,
+          `part-${partBefore(now.text, now.text.length - text.length + part.begin + part.text.length)}`,
+          this,
+        );
+      },
       reach: (number) => (this.active = number),
       move: (number) => this.body.querySelector(`[data-key="part-${number}"]`)?.focus(),
       write: (name, text) => {
@@ -54,7 +63,6 @@ export class Column {
         refresh(0);
       },
     };
-    const { sentence } = state;
     return { sentence, parts, sent: asked(parts, mask), fields: fields(), mask, language, active: this.active, act };
   }
 

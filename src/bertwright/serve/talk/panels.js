@@ -247,7 +247,7 @@ const neighbours = {
           {
             "data-key": `neighbour-${number}`,
             "aria-label": say("goTo", { word, score: decimal(score) }),
-            click: () => view.act.write("word", word),
+            click: () => view.act.write("word", word.replace(/^##/, "")),
           },
           spelled(word),
           "",

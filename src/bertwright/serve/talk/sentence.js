@@ -115,3 +115,8 @@ export function partAt(parts, place) {
   );
   return at.at(-1);
 }
+
+// The number of the part that ends at a place of the text.
+export function partBefore(text, place) {
+  return partsOf(text).findIndex((part) => part.begin + part.text.length === place);
+}

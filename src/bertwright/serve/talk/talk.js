@@ -72,7 +72,7 @@ async function load() {
   choosePossible();
   if (!state.sentence.text) state.sentence = read(panel().blanks ? examples()[0] : say("samples").sentence);
   arrange();
-  at("sentence").focus({ preventScroll: true });
+  at(panel().fields[0]).focus({ preventScroll: true });
 }
 
 // A panel that no model can answer is left for one that some model can.
