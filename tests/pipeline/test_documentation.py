@@ -152,6 +152,12 @@ def test_every_command_works(
         case "npm":  # `make setup` installs it for tests
             packages = json.loads((ROOT / "tools" / "node" / "package.json").read_text(encoding="utf-8"))
             assert arguments[0] == "install" and set(arguments[1:]) <= set(packages["dependencies"])
+        case "git":  # the data sets that a guide trains on
+            assert arguments[0] == "clone" and re.fullmatch(r"https://github\.com/[\w-]+/[\w-]+", arguments[1])
+        case "mkdir":
+            assert len(arguments) == 1
+        case "cat":  # tests/pipeline/test_hungarian_guide.py reads what it joins
+            assert arguments[-2] == ">"
         case "cp":
             provide(Path(arguments[1]), request)
             assert arguments[0] == "-r" and Path(arguments[1]).is_dir()
@@ -257,6 +263,12 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         yield [verb, *rest[:1], *CHEAP, "--until", "corpus", *rest[1:]]
     elif rest and rest[0] == "wiki.toml":
         yield [verb, *without_corpus(rest, request.getfixturevalue("finished"))]
+    elif rest and rest[0] == "hu.toml":
+        yield shlex.split(next(line for _, line in commands() if line.endswith("--out hu.toml")))[1:]
+        if verb == "run":
+            yield ["check", "hu.toml", *CHEAP]  # tests/pipeline/test_hungarian_guide.py runs it
+        else:
+            yield [*arguments, "corpus.source=sample-small"]
     elif verb == "inspect" and "--vocab" in rest:  # of what the line before it in the document makes
         provide(Path(rest[rest.index("--vocab") + 1]), request)
         yield ["convert", "runs/hu", rest[0], "--to", rest[0].rpartition("-")[2]]
@@ -320,6 +332,9 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
     elif verb == "run":
         until = [] if "--until" in rest else ["--until", "corpus"]
         yield ["run", *rest, *CHEAP, *until, "--out", str(workplace / "out")]
+    elif verb == "corpus" and rest[0].startswith("runs/"):
+        provide(Path(rest[0]), request)
+        yield arguments
     elif verb in DATA_STAGES:
         rest = [word.replace("/shared/", f"{workplace}/") for word in rest]
         out = ["--out", rest[rest.index("--out") + 1]] if "--out" in rest else []
@@ -371,6 +386,7 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         build_tokenizer(entries, lower_case=True, strip_accents=True).save(str(Path(rest[0], "tokenizer.json")))
         record = {"text": "word0 word1", "question": "word0", "context": "word1 word0", "choices": ["word0", "word1"]}
         contents = {".csv": "text\nword0 word1\n", ".jsonl": f"{json.dumps(record)}\n", ".json": json.dumps([record])}
+        make_folder(file.parent)
         file.write_text(contents.get(file.suffix, "word0 word1\n"), encoding="utf-8")
         yield arguments
     elif verb == "report" and rest[0].startswith("runs/"):
@@ -397,9 +413,11 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         # Real storage: tests/unit/transfer/test_upload.py.
         yield [verb, *(f"file://{workplace}/{word.partition('://')[2]}" if "://" in word else word for word in rest)]
     elif verb == "launch":
-        if "mine.toml" in rest:
-            (place,) = (block for _, block in every("toml") if tomllib.loads(block).get("kind") == rest[0])
-            Path("mine.toml").write_text(place, encoding="utf-8")
+        for name, folder in (("mine.toml", "docs/how-to"), ("slurm.toml", "docs/hu")):
+            if name in rest:
+                here = (block for document, block in every("toml") if document.startswith(folder))
+                (place,) = (block for block in here if tomllib.loads(block).get("kind") == rest[0])
+                Path(name).write_text(place, encoding="utf-8")
         yield [verb, *(word for word in rest if word != "--submit")]
     elif verb == "check" and rest and not rest[0].startswith("--"):
         yield [verb, *with_sources(rest)]

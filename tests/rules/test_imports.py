@@ -70,6 +70,7 @@ MAY_IMPORT = {
         "check",
         "estimate",
         "forecast_shapes",
+        "page",
         "plan",
         "recipe",
         "tasks",

@@ -38,6 +38,7 @@ class Article:
     def __init__(self, sentences: list[str], facts: dict[str, Any]) -> None:
         """`facts` is its line of the side-car file."""
         self.sentences = sentences
+        self.facts = facts
         self.title: str = facts.get("title") or ""
         self._headings: list[tuple[int, str]] = facts.get("headings") or []
         self._starts: list[int] = facts.get("paragraphs") or [0]

@@ -52,7 +52,7 @@ def figure(chart: Chart) -> Element:
     shown = [series for series in chart.series if series.points]
     legend = p([element("span", series.name, class_=f"key {series.style}") for series in shown], class_="legend")
     label = f"{chart.title}: {', '.join(series.name for series in shown)}"
-    return _figure(chart, legend, _picture(label, _curves(chart, shown)))
+    return _figure(chart, legend, _picture(label, drawing(chart, shown)))
 
 
 def _figure(chart: Chart, *content: Content) -> Element:
@@ -119,7 +119,8 @@ def thinned(points: Points, max_points: int = MAX_POINTS) -> list[tuple[float, f
     return [(sum(x for x, _ in group) / len(group), sum(y for _, y in group) / len(group)) for group in groups]
 
 
-def _curves(chart: Chart, shown: Sequence[Series]) -> list[Element]:
+def drawing(chart: Chart, shown: Sequence[Series]) -> list[Element]:
+    """The axes and the lines of a chart, of `WIDTH` and `HEIGHT`."""
     xs = [x for series in shown for x, _ in series.points]
     ys = [y for series in shown for _, y in series.points]
     # From 0, so that a given step has the same position in all charts of a run.

@@ -6,7 +6,7 @@ settings, or an editor, may have rewritten it. Code that shows or regenerates ex
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -27,6 +27,7 @@ from bertwright.train.settings.identity import checkpoints_in
 if TYPE_CHECKING:  # needed only by readers of a run's files
     from bertwright.evaluate.shapes import Counts as Scores
     from bertwright.examples.batch import MicroBatch
+    from bertwright.page.picture import Pictures
     from bertwright.report.shapes import Summary
     from bertwright.train.settings.phases import Phase
     from bertwright.train.shapes import MetricsRow
@@ -106,6 +107,37 @@ class RunFolder:
             raise RecipeError(f"there is no phase {phase}; the training has the phases 0 to {len(phases) - 1}.")
         for step in range(phases[phase].steps):
             yield from phases[phase].loader.step(step)
+
+    def documents(self, dropped: bool = False) -> Iterator[dict[str, Any]]:
+        """The documents of the corpus in order, or those that it `dropped`, each with its `reason`: a dictionary with
+        the `text`, a sentence a line, and what is known of it, such as `title`, `url`, `source` and `licence`.
+
+        Needs the stage `corpus`. A document that is repeated, because its source has a weight, comes once.
+        """
+        from bertwright.corpus.articles import read_articles
+        from bertwright.corpus.dropped import read_dropped
+
+        corpus = self.artifact("corpus")
+        if dropped:
+            yield from read_dropped(corpus)
+        else:
+            for article in read_articles(corpus):
+                yield {**article.facts, "text": "\n".join(article.sentences)}
+
+    @property
+    def curves(self) -> Pictures:
+        """The charts of training so far by title, each as an SVG picture that needs no other file: of the losses, the
+        accuracies, the gradient norm and the learning rate. A notebook shows them; also available while training runs.
+        """
+        from bertwright.page.picture import Pictures, picture
+        from bertwright.report.curves import charts
+        from bertwright.tasks.members import task_of
+
+        section, rows = task_of(recorded_recipe(self.path)[0].task).section, self.metrics
+        scores: Mapping[str, Any] = section.taken(rows, self.artifact("examples").counts)
+        with suppress(ArtifactError):  # not scored yet
+            scores = self.artifact("evaluate").counts
+        return Pictures((chart.title, picture(chart)) for chart in charts(section, rows, scores))
 
     def artifact(self, stage: str) -> Artifact:
         """The finished artifact of a stage, whatever its settings; an error names the command that makes it."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bertwright.page.chart import Chart, Format, Series
 from bertwright.report.facts import Facts
-from bertwright.tasks.section import Rows, points
+from bertwright.tasks.section import Rows, TaskSection, points
 
 
 class _Line(NamedTuple):
@@ -97,8 +97,12 @@ _OF_THE_MACHINE = (
 
 def curves(facts: Facts) -> list[Chart]:
     """Loss, accuracy, gradient norm and learning rate over the optimizer steps of all phases."""
-    rows, scores, boundaries = facts.metrics, facts.scores, _boundaries(facts.metrics)
-    return [*facts.section.curves(rows, scores, boundaries), *_single_lines(_OF_TRAINING, rows)]
+    return charts(facts.section, facts.metrics, facts.scores)
+
+
+def charts(section: TaskSection, rows: Rows, scores: Mapping[str, Any]) -> list[Chart]:
+    """The same, from the rows of metrics and the scores of a task."""
+    return [*section.curves(rows, scores, _boundaries(rows)), *_single_lines(_OF_TRAINING, rows)]
 
 
 def machine_curves(facts: Facts) -> list[Chart]:
