@@ -90,6 +90,8 @@ def smaller(words: list[str], mirror: str) -> list[str]:
         return [*words, "--scale", "tiny"]
     if "--seeds" in rest:
         words[words.index("--seeds") + 1] = "1" if verb == "evaluate" else "2"
+    if verb == "certify":  # rounding decides between the nearly equal guesses of a network that learnt for seconds
+        return [word.replace(",onnx-int8", "") for word in words]
     if verb in ("finetune", "embed"):
         return [*words, "train.phases.0.epochs=1"]
     if verb == "publish" and "--dry-run" not in rest:  # tests/pipeline/test_publish.py

@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import get_type_hints
+from xml.etree.ElementTree import fromstring
 
 import numpy as np
 import pytest
@@ -74,6 +76,30 @@ def test_a_run_hands_back_metrics_scores_and_summary(finished: Path) -> None:
     for shape, given in ((MetricsRow, folder.metrics[-1]), (Scores, folder.scores), (Summary, folder.summary)):
         assert given.keys() <= get_type_hints(shape).keys()
     assert folder.summary["mlm_loss"] == folder.scores["mlm_loss"]
+
+
+def test_a_run_hands_back_its_documents_and_those_that_it_dropped(finished: Path) -> None:
+    folder = RunFolder(finished)
+    kept, dropped = list(folder.documents()), list(folder.documents(dropped=True))
+    counts = folder.artifact("corpus").counts
+    assert len(kept) == counts["kept"]
+    assert len(dropped) == sum(counts["dropped"].values()) + counts["duplicates"]
+    assert {each["title"] for each in kept}.isdisjoint(each["title"] for each in dropped)
+    assert all(each["text"] and each["source"] == "mintawiki" for each in [*kept, *dropped])
+    assert {each["reason"] for each in dropped} >= set(counts["dropped"])
+
+
+def test_the_curves_of_a_run_are_pictures(
+    finished: Path, small_examples: Callable[[Path], Path], tmp_path: Path
+) -> None:
+    curves = RunFolder(finished).curves
+    assert next(iter(curves)) == "Loss of masked tokens" and "word frequencies" in curves["Loss of masked tokens"]
+    assert all(fromstring(svg).tag.endswith("svg") for svg in curves.values())
+    training = small_examples(tmp_path / "run")
+    (training / "train").mkdir()
+    rows = (finished / "train" / "metrics.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (training / "train" / "metrics.jsonl").write_text("".join(rows[:6]), encoding="utf-8")
+    assert list(RunFolder(training).curves) == list(curves), "while it trains"
 
 
 def test_what_is_not_measured_yet_names_the_verb_that_does(tmp_path: Path) -> None:
