@@ -201,6 +201,11 @@ def test_every_command_works(
             pytest.fail(f"{document}: tell {Path(__file__).name} how to try out: {line}")
 
 
+def drafted(recipe: str) -> list[str]:
+    """The command of a guide that drafts its recipe."""
+    return shlex.split(next(line for _, line in commands() if line.endswith(f"--out {recipe}")))[1:]
+
+
 def texts_to_learn() -> None:
     """The texts of the guide to a continued training."""
     Path("texts").mkdir()
@@ -264,7 +269,7 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
     elif rest and rest[0] == "wiki.toml":
         yield [verb, *without_corpus(rest, request.getfixturevalue("finished"))]
     elif rest and rest[0] == "hu.toml":
-        yield shlex.split(next(line for _, line in commands() if line.endswith("--out hu.toml")))[1:]
+        yield drafted("hu.toml")
         if verb == "run":
             yield ["check", "hu.toml", *CHEAP]  # tests/pipeline/test_hungarian_guide.py runs it
         else:
@@ -418,6 +423,8 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
                 here = (block for document, block in every("toml") if document.startswith(folder))
                 (place,) = (block for block in here if tomllib.loads(block).get("kind") == rest[0])
                 Path(name).write_text(place, encoding="utf-8")
+        if "hu.toml" in rest:
+            yield drafted("hu.toml")
         yield [verb, *(word for word in rest if word != "--submit")]
     elif verb == "check" and rest and not rest[0].startswith("--"):
         yield [verb, *with_sources(rest)]
