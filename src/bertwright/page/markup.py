@@ -6,6 +6,7 @@ only `element` makes one, from names that mypy knows. So no text of a run, whoev
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
@@ -14,8 +15,8 @@ from typing import Literal, TypeAlias
 from xml.etree.ElementTree import Element, tostring
 
 __all__ = [
-    "Content", "Element", "Tag", "address", "b", "bar", "code", "definitions", "div", "element", "html", "markdown",
-    "p", "plain_table", "small", "table",
+    "Content", "Element", "Tag", "address", "b", "bar", "code", "definitions", "div", "element", "html", "image",
+    "markdown", "p", "plain_table", "small", "svg", "table",
 ]  # fmt: skip
 
 Tag = Literal[
@@ -101,6 +102,21 @@ def html(page: Element, style: str) -> str:
     head.append(sheet)
     styled[0] = head
     return f"<!DOCTYPE html>\n{tostring(styled, 'unicode', method='html')}\n"
+
+
+def svg(picture: Element, style: str) -> str:
+    """The element `svg` as a complete file with a style sheet, which must be our own."""
+    sheet, styled = Element("style"), copy(picture)
+    sheet.text = style
+    styled.insert(0, sheet)
+    return tostring(styled, "unicode")
+
+
+def image(title: str, svg_file: str, width: int) -> str:
+    """An SVG file as an image of HTML, `width` pixels wide: its styles cannot reach the page that shows it."""
+    data = base64.b64encode(svg_file.encode()).decode()
+    shown = Element("img", alt=title, width=str(width), src=f"data:image/svg+xml;base64,{data}")
+    return tostring(shown, "unicode", method="html")
 
 
 def markdown(blocks: Iterable[Content]) -> str:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import html
 from collections.abc import Sequence
-from xml.etree.ElementTree import tostring
 
 from bertwright.page.chart import HEIGHT, WIDTH, Chart, Series, drawing
-from bertwright.page.markup import Element, element
+from bertwright.page.markup import Element, element, image, svg
 
 _TITLE, _ROW = 28, 18
 """Heights of the title, and of a row of the legend, above a chart."""
@@ -33,21 +30,15 @@ class Pictures(dict[str, str]):
     """SVG pictures by title; a notebook shows them beside each other."""
 
     def _repr_html_(self) -> str:
-        # As images, whose styles cannot reach the rest of the notebook.
-        shown = (
-            f'<img alt="{html.escape(title)}" width="{WIDTH}" src="data:image/svg+xml;base64,'
-            f'{base64.b64encode(svg.encode()).decode()}">'
-            for title, svg in self.items()
-        )
-        return "\n".join(shown)
+        return "\n".join(image(title, picture, WIDTH) for title, picture in self.items())
 
 
 def picture(chart: Chart) -> str:
     """The chart with its title and legend as the text of an SVG file."""
     shown = [series for series in chart.series if series.points]
-    rows, sheet = _rows(shown), Element("style")
-    sheet.text, head = STYLE, _TITLE + _ROW * len(rows)
-    svg = element(
+    rows = _rows(shown)
+    head = _TITLE + _ROW * len(rows)
+    drawn = element(
         "svg",
         element("text", chart.title, class_="title", x="13", y=f"{20 - head}"),
         [_key(series, left, _ROW * (number - len(rows))) for number, row in enumerate(rows) for series, left in row],
@@ -55,8 +46,7 @@ def picture(chart: Chart) -> str:
         viewBox=f"0 {-head} {WIDTH} {HEIGHT + head}",
         xmlns="http://www.w3.org/2000/svg",
     )
-    svg.insert(0, sheet)
-    return tostring(svg, "unicode")
+    return svg(drawn, STYLE)
 
 
 def _rows(shown: Sequence[Series]) -> list[list[tuple[Series, float]]]:
