@@ -14,10 +14,8 @@ from bertwright.pipeline.lineage import finished_artifact
 from bertwright.pipeline.run_folder import recorded_recipe
 from bertwright.predict.answerers import run_of
 from bertwright.serve.served import About, Served
-from bertwright.tasks.pretraining.config import GAP
 from bertwright.train.checkpoints.tensor_files import read_all
 from bertwright.train.settings.identity import checkpoints_in
-from bertwright.vocab.entries import MASK
 
 
 def load_models(paths: Sequence[Path], steps: Sequence[int]) -> list[Served]:
@@ -89,6 +87,5 @@ def _about(path: Path) -> About:
     if run is None:
         return About(created=created)
     recipe, _ = recorded_recipe(run)
-    examples = [GAP.sub(MASK, line) for line in recipe.evaluate.cloze]
     language = recipe.corpus.language if recipe.corpus else ""
-    return About(recipe.report.title or run.resolve().name, language, examples, created)
+    return About(recipe.report.title or run.resolve().name, language, recipe.evaluate.cloze, created)

@@ -330,6 +330,9 @@ class ModelRow(TypedDict):
     mask: str
     language: str
     examples: list[str]
+    """Texts with blanks."""
+    hidden: list[list[str | None]]
+    """Of each example, the words that belong in its blanks, as far as they are known."""
 
 
 class Models(TypedDict):

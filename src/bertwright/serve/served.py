@@ -23,6 +23,7 @@ from bertwright.model.text_encoder import Encoder
 from bertwright.predict.answerers import Names, answerer_of
 from bertwright.predict.source import Answerer
 from bertwright.serve.messages import ModelRow, Neighbour, Token
+from bertwright.tasks.pretraining.config import GAP
 from bertwright.vocab.entries import MASK, SPECIALS
 
 _TASKS = {"sequence": "classify", "several": "classify", "token": "tag", "span": "answer", "choice": "choose"}
@@ -67,7 +68,7 @@ class About:
     title: str = ""
     language: str = ""
     examples: Sequence[str] = ()
-    """Texts with a blank."""
+    """Texts with blanks, as in recipes: the word that belongs in one may be given."""
     created: int = 0
     """Seconds since 1970."""
 
@@ -113,7 +114,8 @@ class Served:
             positions=config.max_position_embeddings,
             mask=MASK,
             language=about.language,
-            examples=list(about.examples),
+            examples=[GAP.sub(MASK, line) for line in about.examples],
+            hidden=[[gap[1] for gap in GAP.finditer(line)] for line in about.examples],
         )
 
     def tokens_of(self, *texts: str) -> int:

@@ -45,7 +45,7 @@ function guesses(view, part, words, numbered) {
         probability,
         {
           "data-key": `guess-${part.blank}-${number}`,
-          "aria-label": say("putIn", { word, share }) + (hit ? ` (${say("hit")})` : ""),
+          title: say("putIn"),
           class: hit ? "hit" : undefined,
           click: () => view.act.fill(part, word),
         },
@@ -171,7 +171,6 @@ function instead(view, { begin, end, word, probability, pieces, alternatives }, 
   const part = known.length ? view.parts[number] : undefined;
   const others = alternatives.map((each) => {
     const share = percent(each.probability);
-    const label = say("instead", { word: each.word, old: word, share });
     const inside = [spelled(each.word), element("small", {}, share)];
     return part?.kind === "word" && part.text === word
       ? element(
@@ -179,7 +178,7 @@ function instead(view, { begin, end, word, probability, pieces, alternatives }, 
           {
             type: "button",
             class: "other",
-            "aria-label": label,
+            title: say("instead", { old: word }),
             click: () => view.act.fill(part, each.word),
             "data-key": `instead-${begin}-${each.word}`,
           },
@@ -218,7 +217,7 @@ const pieces = {
     if (!view.parts.length) return [element("p", { class: "hint" }, say("nothing"))];
     const tokens = answer?.tokens ?? [],
       real = tokens.filter(({ begin, end }) => end > begin);
-    const starts = real.filter(({ piece }) => !piece.startsWith("##")).length;
+    const starts = real.filter(({ piece }) => /^(?!##).*[\p{L}\p{N}]/u.test(piece)).length;
     const chips = tokens.map(({ piece, id, begin, end }) => {
       const kind = end > begin ? (piece.startsWith("##") ? "continues" : "") : "special";
       return element("li", { class: `piece ${kind}` }, element("span", {}, piece), element("small", {}, String(id)));
@@ -246,7 +245,7 @@ const neighbours = {
           score,
           {
             "data-key": `neighbour-${number}`,
-            "aria-label": say("goTo", { word, score: decimal(score) }),
+            title: say("goTo"),
             click: () => view.act.write("word", word.replace(/^##/, "")),
           },
           spelled(word),

@@ -1,6 +1,7 @@
 // The page on which one talks to models. `start(model)` runs it with a model object, which gives every answer:
 //
-//   models(signal)                          [{id, title, tasks, labels, positions, mask, language, examples}]
+//   models(signal)                          [{id, title, tasks, mask, language, examples, hidden}], the first of which
+//                                           is chosen; of each example, `hidden` has the words of its blanks, or null
 //   fillMask(id, text, top, signal)         {text, blanks: [{begin, end, words: [{word, probability}]}]}
 //   alternatives(id, text, top, signal)     {text, words: [{begin, end, word, probability | pieces, alternatives}]}
 //   tokenize(id, text, signal)              {tokens: [{piece, id, begin, end}]}
@@ -70,7 +71,7 @@ async function load() {
   state.chosen = state.chosen.filter((id) => models.some((each) => each.id === id));
   if (!state.chosen.length) state.chosen = [models[0].id];
   choosePossible();
-  if (!state.sentence.text) state.sentence = read(panel().blanks ? examples()[0] : say("samples").sentence);
+  if (!state.sentence.text) state.sentence = panel().blanks ? examples()[0] : read(say("samples").sentence);
   arrange();
   at(panel().fields[0]).focus({ preventScroll: true });
 }
@@ -105,8 +106,9 @@ const able = () => {
   return PANELS_OF_ALL.filter((each) => tasks.has(each.task));
 };
 const examples = () => {
-  const own = described(state.chosen[0])?.examples ?? [];
-  return own.length ? own : say("fallback");
+  const { examples: own = [], hidden = [] } = described(state.chosen[0]);
+  if (!own.length) return say("fallback").map(read);
+  return own.map((line, number) => ({ ...read(line), ...(hidden[number] && { hidden: hidden[number] }) }));
 };
 
 // Show the fields, panels and columns anew, for other models, another panel or another language.
@@ -180,10 +182,9 @@ function telling() {
 function offer() {
   const all = examples(),
     some = [...all, ...all].slice(state.first, state.first + Math.min(SHOWN, all.length));
-  const lines = some.map((line) => {
-    const sentence = read(line);
-    return element("button", { type: "button", class: "example", click: () => change(sentence) }, sentence.text);
-  });
+  const lines = some.map((sentence) =>
+    element("button", { type: "button", class: "example", click: () => change(sentence) }, sentence.text),
+  );
   const more = element(
     "button",
     {
@@ -260,7 +261,7 @@ function listen() {
     });
   }
   at("sentence").addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || !panel().blanks) return;
     event.preventDefault();
     blankAtCursor(event.target);
   });
@@ -271,6 +272,7 @@ function listen() {
       if (models.length) arrange();
     });
   }
+  if (!CSS.supports("field-sizing", "content")) addEventListener("input", ({ target }) => grow(target));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", translate);
   at("theme").addEventListener("click", () => {
     state.theme = dark() ? "light" : "dark";
@@ -279,11 +281,17 @@ function listen() {
   });
 }
 
+// A field as high as its text, in browsers that cannot do this by themselves.
+function grow(field) {
+  field.style.height = "auto";
+  field.style.height = `${field.scrollHeight + 2}px`;
+}
+
 // Blank the word at the cursor, or bring it back; the cursor stays behind it.
 function blankAtCursor(field) {
   const parts = partsOf(field.value),
     part = partAt(parts, field.selectionStart);
-  if (!part || !panel().blanks) return;
+  if (!part) return;
   const best = columns[0]?.answer?.blanks?.[part.blank]?.words[0]?.word;
   const length = field.value.length;
   change(toggled(state.sentence, part, best));
