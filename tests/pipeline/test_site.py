@@ -117,3 +117,14 @@ def test_the_search_works_in_files(word: str, site: Path, tmp_path: Path) -> Non
         text=True,
     )
     assert "md-search-result__item" in done.stdout
+
+
+def test_no_markdown_is_left(site: Path) -> None:
+    """A list or table that the site reads otherwise than a host of repositories does, such as within a list."""
+    for page in site.rglob("*.html"):
+        article = page.read_text(encoding="utf-8").partition("<article")[2].partition("</article>")[0]
+        article = re.sub(r"<(pre|code)\b.*?</\1>", "", article, flags=re.DOTALL)
+        left = re.findall(
+            r"^(?:- |#+ |\s*\||.*(?:\]\(|\*\*|```|:::)).*", html.unescape(re.sub(r"<[^>]+>", "", article)), re.M
+        )
+        assert left == [], page.name
