@@ -37,6 +37,7 @@ from bertwright.core.secrets import hide_secrets
 from bertwright.core.signals import Stopped, check_stop, end_on_signals, exit_message
 
 _VERBS = {
+    "demo": "demo:demo",
     "run": "stages:run_command",
     "corpus": "corpus:corpus",
     "vocab": "vocab:vocab",

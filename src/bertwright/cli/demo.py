@@ -1,0 +1,151 @@
+"""`demo`: a model from the built-in text in some minutes, told step by step, and a page on which it answers."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bertwright.cli.completion import complete_override
+from bertwright.cli.narrator import Narrator
+from bertwright.cli.options import Json, folder_option, load_recipe, option_groups
+from bertwright.cli.text import json_line, terminal_width, visible, wrap
+from bertwright.core.files import read_typed
+from bertwright.core.numbers import percent
+from bertwright.pipeline.stage import STAGES
+from bertwright.shipped import shipped
+
+
+if TYPE_CHECKING:
+    from bertwright.pipeline.run_folder import RunFolder
+    from bertwright.recipe import Recipe
+
+FOLDER = Path("bertwright-demo")
+"""Where the demo is made without `--out`."""
+_ABOUT = (
+    "A small language model from nothing, in 2 to 4 minutes on two processor cores, without the internet. All of it is "
+    "written to {folder}. Ctrl-C stops it; the same command goes on."
+)
+_SHOWN = 3
+"""Blanks that are answered at the end."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What of the demo to change."""
+
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(
+            autocompletion=complete_override,
+            metavar="KEY=VALUE",
+            help="Overrides of the recipe demo, e.g. train.phases.0.steps=100.",
+        ),
+    ] = None
+    out: Annotated[Path | None, folder_option(f"The run folder; default: {FOLDER}")] = None
+
+    @property
+    def folder(self) -> Path:
+        """The run folder, as the user would type it."""
+        return self.out or FOLDER
+
+
+@option_groups
+def demo(
+    wanted: Wanted,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the page on which the model answers.")] = False,
+    as_json: Json = False,
+) -> None:
+    """A first model in some minutes, from the built-in text, each step explained; run it again to continue."""
+    folder = _make(wanted)
+    answers = list(_answers(folder))
+    commands = _commands(wanted.folder)
+    if as_json:
+        scores = folder.artifact("evaluate").counts
+        facts = {"folder": str(wanted.folder), "page": str(wanted.folder / "report.html"), "answers": answers}
+        print(json_line({**facts, "accuracy": scores["mlm_accuracy"], "commands": list(commands)}))
+        return
+    print(visible("\n".join([*_told(answers), *_next(commands, wanted.folder / "report.html")])))
+
+
+def _make(wanted: Wanted) -> RunFolder:
+    """Run the stages that are not finished, telling of each; returns the run folder."""
+    from bertwright.check.check_recipe import check_recipe
+    from bertwright.check.verdict import refuse
+    from bertwright.pipeline.lineage import matching_artifacts
+    from bertwright.pipeline.run import run
+    from bertwright.pipeline.run_folder import RunFolder
+
+    recipe, path = load_recipe(shipped()["demo"], wanted.overrides, wanted.folder)
+    stages = [name for name in STAGES if name != "export" or find_spec("transformers")]
+    # Before the first of them, what would stop the last.
+    refuse(check_recipe(recipe, path, stages))
+    folder = RunFolder(path)
+    with Narrator(recipe, stages) as narrator, redirect_stdout(sys.stderr):
+        narrator.line(_ABOUT.format(folder=wanted.folder), 0)
+        for name in stages:
+            finished = name in matching_artifacts(recipe, path)
+            with narrator.tell(name, finished) as ended:
+                if name == "report" and "export" not in stages:
+                    _report_without_export(recipe, path, narrator)
+                else:
+                    run(recipe, path, [name], narrator)
+                ended(folder.artifact(name).counts if name != "report" else {})
+    return folder
+
+
+def _report_without_export(recipe: Recipe, path: Path, narrator: Narrator) -> None:
+    """Write the page of a run without an export, which a package that is not installed would verify."""
+    from bertwright.pipeline.arguments import Work
+    from bertwright.pipeline.lineage import matching_artifacts
+
+    STAGES["report"].prepare(Work(recipe, matching_artifacts(recipe, path), path.absolute(), narrator))()
+
+
+def _answers(folder: RunFolder) -> Iterator[dict[str, Any]]:
+    """What the model answered to some sentences of the recipe, spread over its list, the last first."""
+    from bertwright.evaluate.shapes import PREDICTIONS
+
+    answered = read_typed(folder.artifact("evaluate").file("predictions.json"), PREDICTIONS)
+    lines = [dict(each) for each in answered if each["source"] == "cloze"]
+    yield from reversed(lines[:: max(1, len(lines) // _SHOWN)][:_SHOWN])
+
+
+def _told(answers: list[dict[str, Any]]) -> Iterator[str]:
+    """Lines of sentences with a blank and the model's words for it."""
+    yield ""
+    yield from wrap("", "What the model answers to sentences that are not in its text:", terminal_width())
+    for answer in answers:
+        words = [f"{each['token']} {percent(each['probability'], 0)}" for each in answer["top"][:3]]
+        gold = answer["gold"]
+        other = f"   (meant: {gold})" if gold not in (None, answer["top"][0]["token"]) else ""
+        yield from wrap("  ", answer["text"].replace("[MASK]", "____"), terminal_width())
+        yield f"      {', '.join(words)}{other}"
+
+
+def _commands(folder: Path) -> dict[str, str]:
+    """What to type next, and what it does."""
+    name = shlex.quote(str(folder))
+    return {
+        f"bertwright serve {name}": "a page that answers what you type",
+        f"bertwright watch {name}": "how it learned, step by step",
+        "bertwright init": "a model of your own language",
+    }
+
+
+def _next(commands: Mapping[str, str], page: Path) -> Iterator[str]:
+    """Lines of what to look at and to type next."""
+    yield ""
+    yield f"How good it is, and what it was made from: open {page}"
+    # The environments of `uvx` and `pipx run` are in a cache, so the user's shell does not find the command.
+    once = {"archive-v0", ".cache"} & set(Path(sys.prefix).parts)
+    yield "Type next" + (", after what you typed before `bertwright demo`:" if once else ":")
+    width = max(map(len, commands))
+    yield from (f"  {command:<{width}}   {what}" for command, what in commands.items())
