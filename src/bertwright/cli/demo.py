@@ -15,13 +15,12 @@ import typer
 
 from bertwright.cli.completion import complete_override
 from bertwright.cli.narrator import Narrator
-from bertwright.cli.options import Json, folder_option, load_recipe, option_groups
+from bertwright.cli.options import Json, Listening, folder_option, load_recipe, option_groups
 from bertwright.cli.text import json_line, terminal_width, visible, wrap
 from bertwright.core.files import read_typed
 from bertwright.core.numbers import percent
 from bertwright.pipeline.stage import STAGES
 from bertwright.shipped import shipped
-
 
 if TYPE_CHECKING:
     from bertwright.pipeline.run_folder import RunFolder
@@ -60,10 +59,14 @@ class Wanted:
 @option_groups
 def demo(
     wanted: Wanted,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open the page on which the model answers.")] = False,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="At the end, open the page on which the model answers.")
+    ] = True,
     as_json: Json = False,
 ) -> None:
     """A first model in some minutes, from the built-in text, each step explained; run it again to continue."""
+    from bertwright.page.server import has_browser
+
     folder = _make(wanted)
     answers = list(_answers(folder))
     commands = _commands(wanted.folder)
@@ -72,7 +75,21 @@ def demo(
         facts = {"folder": str(wanted.folder), "page": str(wanted.folder / "report.html"), "answers": answers}
         print(json_line({**facts, "accuracy": scores["mlm_accuracy"], "commands": list(commands)}))
         return
-    print(visible("\n".join([*_told(answers), *_next(commands, wanted.folder / "report.html")])))
+    print(visible("\n".join([*_told(answers), *_next(commands, wanted.folder / "report.html")])), flush=True)
+    # Elsewhere the command ends: a script would wait for it, and nobody would look at the page.
+    if browser and sys.stdout.isatty() and has_browser():
+        _serve(folder.path)
+
+
+def _serve(folder: Path) -> None:
+    """Serve the model, and open its page, until Ctrl-C."""
+    from bertwright.serve.app import Limits, make_app
+    from bertwright.serve.load import load_models
+
+    where = Listening()
+    listener = where.listen()
+    print("\nThe page opens in your browser. If it does not, its address is:")
+    where.serve(make_app(load_models([folder], []), Limits()), listener)
 
 
 def _make(wanted: Wanted) -> RunFolder:
@@ -144,6 +161,9 @@ def _next(commands: Mapping[str, str], page: Path) -> Iterator[str]:
     """Lines of what to look at and to type next."""
     yield ""
     yield f"How good it is, and what it was made from: open {page}"
+    if not find_spec("transformers"):
+        text = "No other program can load it yet: pip install 'bertwright[hf]', and the same command writes the rest."
+        yield from wrap("", text, terminal_width())
     # The environments of `uvx` and `pipx run` are in a cache, so the user's shell does not find the command.
     once = {"archive-v0", ".cache"} & set(Path(sys.prefix).parts)
     yield "Type next" + (", after what you typed before `bertwright demo`:" if once else ":")

@@ -43,24 +43,36 @@ def _tested(counts: Mapping[str, Any]) -> str:
 CHAPTERS = {
     "corpus": Chapter(
         "Text",
-        lambda _: "a made-up wiki in Hungarian and English. A model learns whatever it reads, so markup, lists, copies "
-        "and text in other languages are removed.",
-        lambda counts: f"{counts['kept']:,} of {pluralize(counts['documents'], 'article')} kept, "
-        f"{pluralize(counts['words'], 'word')}",
+        lambda _: (
+            "a made-up wiki in Hungarian and English. A model learns whatever it reads, so markup, lists, copies "
+            "and text in other languages are removed."
+        ),
+        lambda counts: (
+            f"{counts['kept']:,} of {pluralize(counts['documents'], 'article')} kept, "
+            f"{pluralize(counts['words'], 'word')}"
+        ),
     ),
     "vocab": Chapter(
         "Vocabulary",
-        lambda _: "a network reads numbers. The text decides what gets one: frequent words whole, and pieces from "
-        "which all other words are put together.",
-        lambda counts: f"{counts['entries']:,} words and pieces; a word of the text is {counts['fertility']:.2f} of "
-        "them on average",
+        lambda _: (
+            "a network reads numbers. The text decides what gets one: frequent words whole, and pieces from "
+            "which all other words are put together."
+        ),
+        lambda counts: (
+            f"{counts['entries']:,} words and pieces; a word of the text is {counts['fertility']:.2f} of "
+            "them on average"
+        ),
     ),
     "examples": Chapter(
         "Examples",
-        lambda _: "the articles become numbers, and some are put aside: the model is tested with them, and must not "
-        "have seen them before.",
-        lambda counts: f"{pluralize(counts['train']['documents'], 'article')} to learn from, "
-        f"{counts['heldout']['documents']:,} to test with",
+        lambda _: (
+            "the articles become numbers, and some are put aside: the model is tested with them, and must not "
+            "have seen them before."
+        ),
+        lambda counts: (
+            f"{pluralize(counts['train']['documents'], 'article')} to learn from, "
+            f"{counts['heldout']['documents']:,} to test with"
+        ),
     ),
     "train": Chapter(
         "Training",
@@ -69,14 +81,18 @@ CHAPTERS = {
     ),
     "evaluate": Chapter(
         "Test",
-        lambda _: "the finished model guesses hidden words of the articles that were put aside, and of sentences that "
-        "somebody thought of.",
+        lambda _: (
+            "the finished model guesses hidden words of the articles that were put aside, and of sentences that "
+            "somebody thought of."
+        ),
         _tested,
     ),
     "export": Chapter(
         "Export",
-        lambda _: "the model is written in the form that other programs read. One of them, transformers, reads it back "
-        "and must give the same answers.",
+        lambda _: (
+            "the model is written in the form that other programs read. One of them, transformers, reads it back "
+            "and must give the same answers."
+        ),
         lambda counts: f"transformers {counts['transformers']} gives the same answers",
     ),
     "report": Chapter(
@@ -92,8 +108,8 @@ _INDENT = 6
 class Narrator:
     """A log for a newcomer: a title and a sentence before each stage, a bar while it works, and a result after it.
 
-    What stages say to those who know them is left out, except warnings. Lines have at most 80 columns; if standard
-    error is no terminal, progress is a line at intervals.
+    What stages say to those who know them is left out, except warnings; the run's log has it. Lines have at most 80
+    columns; if standard error is no terminal, progress is a line at intervals.
     """
 
     def __init__(self, recipe: Recipe, stages: Sequence[str]) -> None:
@@ -116,8 +132,10 @@ class Narrator:
         title = f"{f'[{self._stages.index(stage) + 1}/{len(self._stages)}]':<{_INDENT}}{chapter.title}: "
         if not finished:
             self.line(f"{title}{chapter.about(self._recipe)}", 0)
+            self._terminal.progress(chapter.title, 0, 0, "starting")
 
         def ended(counts: Mapping[str, Any]) -> None:
+            self._terminal.progress(chapter.title, 1, 1, "")
             if finished:
                 self.line(f"{title}{chapter.result(counts)} (made before)", 0)
             else:

@@ -276,6 +276,18 @@ class _Protocol(H11Protocol):
             self._deadline = None
 
 
+def has_browser() -> bool:
+    """Whether a page can be shown to the user: the program runs on the user's own screen, and not on one far away."""
+    there = sys.platform in ("darwin", "win32") or "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
+    if not there or "SSH_CONNECTION" in os.environ:
+        return False
+    try:
+        webbrowser.get()
+    except webbrowser.Error:
+        return False
+    return True
+
+
 @contextmanager
 def opened_browser(wanted: bool) -> Iterator[Callable[[str], None]]:
     """Yield what opens an address in the user's browser, if it is `wanted` and there is one on this screen.
@@ -283,8 +295,7 @@ def opened_browser(wanted: bool) -> Iterator[Callable[[str], None]]:
     The browser is given a file that only the user can read, which leads to the address: other users of the machine see
     the words of a command, and the token would be among them. The file is removed after the block.
     """
-    there = sys.platform in ("darwin", "win32") or "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
-    if not wanted or not there or "SSH_CONNECTION" in os.environ:
+    if not wanted or not has_browser():
         yield lambda address: None
         return
     with tempfile.TemporaryDirectory(prefix="bertwright-", ignore_cleanup_errors=True) as folder:
