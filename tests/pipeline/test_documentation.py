@@ -70,6 +70,7 @@ TARGETS = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.
 EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"])
 CHEAP = ("corpus.source=sample-small", "corpus.language=hu", 'corpus.filter.languages=["hu", "en"]', "corpus.workers=1")
 DATA_STAGES = ("corpus", "vocab", "examples")
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 RANK = {"SLURM_ARRAY_TASK_ID": "0", "SLURM_ARRAY_TASK_COUNT": "2", "JOB_COMPLETION_INDEX": "0"}
 """Variables by which schedulers tell a rank its number."""
 
@@ -134,16 +135,28 @@ def test_every_command_works(
         case "python":  # tests/unit/sample, and test_schemas.py compare its output
             assert arguments in (["-m", "tools.sample.build"], ["-m", "tools.schemas"])
         case "pip" if arguments[:2] == ["install", "torch"]:
-            assert arguments[2:] == ["--index-url", "https://download.pytorch.org/whl/cpu"]
+            assert arguments[2:] == ["--index-url", CPU_INDEX]
         case "pip" if arguments[0] == "wheel":  # tests/pipeline/test_installed.py builds it
             assert arguments == ["wheel", "--no-deps", "--wheel-dir", "dist", "."]
         case "pip" if arguments[0] == "download":  # `make setup` downloads it for tests
             assert f" {' '.join(arguments[:-1])} " in " ".join(GET.split()).replace("pip download", " download")
         case "tar":
             assert line.split("#")[0].strip() in GET
+        case "python3":  # an environment, with pip in it on the same line
+            assert arguments[:4] == ["-m", "venv", "bert", "&&"] and arguments[4:6] == ["bert/bin/pip", "install"]
+            assert arguments[-1] == f"dist/{WHEEL}[hf]" and arguments[-3:-1] == ["--extra-index-url", CPU_INDEX]
+        case "uvx":
+            assert arguments[-4:] == ["--from", f"dist/{WHEEL}[hf]", "bertwright", "demo"]
+            assert options_of("uvx", "--help") >= {word for word in arguments if word.startswith("--")}
+        case "pipx":
+            assert arguments[0] == "run" and arguments[-4:] == ["--spec", f"dist/{WHEEL}[hf]", "bertwright", "demo"]
+            given = {word.partition("=")[0] for word in arguments if word.startswith("--")}
+            assert options_of("pipx", "run", "--help") >= given
         case "pip":  # a test installs nothing
             assert arguments[0] == "install" and len(arguments) > 1
-            for word in arguments[1:]:  # no package index has bertwright: the repository, a wheel, or what is installed
+            for word in arguments[
+                1 + (arguments[1] == "--no-compile") :
+            ]:  # no package index has bertwright: the repository, a wheel, or what is installed
                 what, extra = re.fullmatch(r"(\.|bertwright|dist/.*)\[(.*)\]", word).groups()
                 assert what in (".", "bertwright", f"dist/{WHEEL}") and extra in EXTRAS, f"no such extra: {line}"
                 assert what != "bertwright" or document != "docs/install.md", (
@@ -204,6 +217,15 @@ def test_every_command_works(
 def drafted(recipe: str) -> list[str]:
     """The command of a guide that drafts its recipe."""
     return shlex.split(next(line for _, line in commands() if line.endswith(f"--out {recipe}")))[1:]
+
+
+def options_of(*command: str) -> set[str]:
+    """The options in the help of another program, which need not be installed."""
+    program = shutil.which(command[0], path=Path(sys.executable).parent) or shutil.which(command[0])
+    if program is None:
+        pytest.skip(f"{command[0]} is not installed")
+    done = subprocess.run([program, *command[1:]], capture_output=True, text=True, check=True)
+    return set(re.findall(r"--[a-z-]+", done.stdout))
 
 
 def texts_to_learn() -> None:
@@ -334,6 +356,9 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         yield [verb, *rest, "--mirror", request.getfixturevalue("mirror")]
     elif "--rehearse" in rest:  # the part without torch; the rest: tests/pipeline/test_rehearse.py
         yield ["check", *rest[:1]]
+    elif verb == "demo":  # tests/pipeline/test_demo.py
+        assert not rest
+        yield ["run", verb, *CHEAP, "--until", "corpus"]
     elif verb == "run":
         until = [] if "--until" in rest else ["--until", "corpus"]
         yield ["run", *rest, *CHEAP, *until, "--out", str(workplace / "out")]

@@ -134,9 +134,11 @@ MAY_READ = {
     "evaluate": {"train", "corpus"},
     "export": {"train", "evaluate"},
     "report": {"train", "evaluate", "exams"},
+    "cli": {"evaluate"},
 }
-"""Stages whose `shapes.py` a stage may also import: the types of the JSON it reads, its only knowledge of the writer.
-So each field is defined once, at the stage that writes it, and the reader needs no other code of that stage."""
+"""Stages whose `shapes.py` a stage, or the command line, may also import: the types of the JSON it reads, its only
+knowledge of the writer. So each field is defined once, at the stage that writes it, and the reader needs no other code
+of that stage."""
 ALSO_READ = {
     "bertwright.corpus.wikis",
     "bertwright.export.certify.shapes",

@@ -132,7 +132,8 @@ class Narrator:
         title = f"{f'[{self._stages.index(stage) + 1}/{len(self._stages)}]':<{_INDENT}}{chapter.title}: "
         if not finished:
             self.line(f"{title}{chapter.about(self._recipe)}", 0)
-            self._terminal.progress(chapter.title, 0, 0, "starting")
+            if self._terminal.live:  # until the stage knows how much it has to do
+                self._terminal.progress(chapter.title, 0, 0, "starting")
 
         def ended(counts: Mapping[str, Any]) -> None:
             self._terminal.progress(chapter.title, 1, 1, "")

@@ -92,6 +92,11 @@ class Terminal:
         self._seconds, self._last = seconds, time.monotonic()
         self._header = False
 
+    @property
+    def live(self) -> bool:
+        """Whether progress is a bar, and not lines."""
+        return self._bars is not None
+
     def __enter__(self) -> Terminal:
         if self._bars:
             self._bars.start()
