@@ -37,6 +37,7 @@ from bertwright import Recipe
 from bertwright.bench import run as bench_run
 from bertwright.cli import app
 from bertwright.cli.conversion import convert
+from bertwright.cli.options import Listening
 from bertwright.core.files import make_folder
 from bertwright.corpus.config import SplitConfig
 from bertwright.corpus.program import split_paragraphs
@@ -56,6 +57,7 @@ from bertwright.model.family import ANSWERS, Head
 from bertwright.model.modern.config import ModernModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.build import build_optimizer, moment_names
+from bertwright.page.server import Listener
 from bertwright.pipeline.stage import STAGES
 from bertwright.sample import SMALL as SAMPLE
 from bertwright.shipped import schema_file, shipped
@@ -362,6 +364,16 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
     elif verb == "run":
         until = [] if "--until" in rest else ["--until", "corpus"]
         yield ["run", *rest, *CHEAP, *until, "--out", str(workplace / "out")]
+    elif verb in ("serve", "watch"):  # until what answers until it is stopped: tests/unit/serve, tests/unit/watch
+        for word in rest:
+            if word.startswith("runs/"):
+                provide(Path(word), request)
+
+        def end(listening: Listening, app: object, listener: Listener) -> None:
+            listener.socket.close()
+
+        request.getfixturevalue("monkeypatch").setattr(Listening, "serve", end)
+        yield arguments
     elif verb == "corpus" and rest[0].startswith("runs/"):
         provide(Path(rest[0]), request)
         yield arguments

@@ -6,10 +6,12 @@ import json
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from tests.pipeline.command import ENVIRONMENT, PROGRAM, ROOT
@@ -106,6 +108,19 @@ def run(words: list[str], folder: Path) -> None:
     assert done.returncode == 0, f"{shlex.join(words)}\n{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
 
 
+def ask(words: list[str], folder: Path) -> None:
+    """Start a server without a browser, ask whether it is well, and end it as Ctrl-C does."""
+    environment = {**ENVIRONMENT, "PYTHONPATH": f"{ROOT}/src"}
+    command = [*PROGRAM, *words, "--no-browser"]
+    with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        address = server.stdout.readline().partition("#")[0]
+        with urlopen(f"{address}health", timeout=PATIENCE) as answer:
+            assert answer.status == 200
+        server.send_signal(signal.SIGINT)
+        assert server.wait(PATIENCE) in (0, 130)
+
+
 def execute(line: str, folder: Path, mirror: str) -> None:
     words = shlex.split(line, comments=True)
     match words[0]:
@@ -116,6 +131,8 @@ def execute(line: str, folder: Path, mirror: str) -> None:
             clone(name, folder / (words[3] if len(words) > 3 else name))
         case "mkdir" | "cat":
             run(["sh", "-c", line], folder)
+        case "bertwright" if words[1] in ("serve", "watch"):
+            ask(words[1:], folder)
         case "bertwright":
             found = [sorted(map(str, folder.glob(word))) if "*" in word else [word] for word in words[1:]]
             given = smaller([word for each in found for word in each], mirror)
