@@ -22,12 +22,13 @@ const guess = {
   show: (view, answer) => {
     const blanks = view.parts.filter((part) => part.kind === "blank");
     const found = answer?.blanks.length === blanks.length ? answer.blanks : [];
-    const lists = blanks.map((part, number) => guesses(view, part, found[number]?.words ?? [], blanks.length > 1));
-    const best = (part) => found[part.blank]?.words[0]?.word;
-    const hint = view.parts.length ? "clickWord" : "nothing";
+    const words = (part) => found[part.blank]?.words ?? [];
+    const lists = blanks.map((part) => guesses(view, part, found[part.blank]?.words, blanks.length > 1));
+    const hint = lists.length ? "clickGuess" : view.parts.length ? "clickWord" : "nothing";
     return [
-      reading(view, { best, words: (part) => found[part.blank]?.words ?? [] }),
-      lists.length ? element("div", { class: "lists" }, lists) : element("p", { class: "hint" }, say(hint)),
+      reading(view, { best: (part) => words(part)[0]?.word, words }),
+      element("div", { class: "lists" }, lists),
+      element("p", { class: "hint" }, say(hint)),
     ];
   },
 };
@@ -35,36 +36,24 @@ const guess = {
 // The list of a blank: its words with their probabilities, each a button that puts it in the sentence.
 function guesses(view, part, words, numbered) {
   const hidden = view.sentence.hidden[part.blank];
-  const rows = words.map(({ word, probability }, number) => {
-    const share = percent(probability),
-      hit = word === hidden || word === hidden?.toLowerCase();
-    return element(
-      "li",
-      {},
-      bar(
-        probability,
-        {
-          "data-key": `guess-${part.blank}-${number}`,
-          title: say("putIn"),
-          class: hit ? "hit" : undefined,
-          click: () => view.act.fill(part, word),
-        },
-        spelled(word),
-        hit ? element("span", { class: "mark", title: say("hit") }, "✓") : "",
-        share,
-      ),
-    );
+  const rows = (words ?? []).map(({ word, probability }, number) => {
+    const hit = word === hidden || word === hidden?.toLowerCase();
+    const attributes = {
+      "data-key": `guess-${part.blank}-${number}`,
+      title: say("putIn"),
+      class: hit ? "hit" : "",
+      click: () => view.act.fill(part, word),
+    };
+    const mark = hit ? element("span", { class: "mark", title: say("hit") }, "✓") : "";
+    return element("li", {}, bar(probability, attributes, spelled(word), mark, percent(probability)));
   });
+  const notes = [words?.length === 0 ? say("beyond") : "", hidden ? say("hiddenWord", { word: hidden }) : ""];
   return element(
     "section",
     { class: "list" },
     numbered ? element("h3", {}, say("blankNumber", { number: part.blank + 1 })) : "",
     element("ol", {}, rows),
-    element(
-      "p",
-      { class: "note" },
-      [hidden ? say("hiddenWord", { word: hidden }) : "", say("clickGuess")].filter(Boolean).join(" · "),
-    ),
+    notes.filter(Boolean).map((note) => element("p", { class: "note" }, note)),
   );
 }
 
@@ -89,11 +78,19 @@ export function reading(view, { best = () => undefined, words = () => [], heat =
   const { parts, act } = view;
   const able = parts.flatMap((part, number) => (part.kind === "gap" ? [] : [number]));
   const active = able.includes(view.active) ? view.active : able[0];
+  const keydown = (event, part, number) => {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const way = { ArrowRight: 1, ArrowLeft: -1, Home: -able.length, End: able.length }[event.key];
+    const chosen = words(part)[Number(event.key) - 1];
+    if (way) act.move(able.at(Math.min(Math.max(able.indexOf(number) + way, 0), able.length - 1)));
+    else if (chosen) act.fill(part, chosen.word);
+    if (way || chosen) event.preventDefault();
+  };
   const button = (part, number) => {
-    const said = best(part),
-      blank = part.kind === "blank",
-      count = part.blank + 1;
-    const label = blank ? say(said ? "blankLabel" : "blankEmpty", { number: count, guess: said }) : undefined;
+    const said = best(part);
+    const blank = part.kind === "blank";
+    const values = { number: part.blank + 1, guess: said };
+    const label = blank ? say(said ? "blankLabel" : "blankEmpty", values) : undefined;
     return element(
       "button",
       {
@@ -105,14 +102,7 @@ export function reading(view, { best = () => undefined, words = () => [], heat =
         "aria-label": label,
         click: () => act.toggle(part, number, said),
         focus: () => act.reach(number),
-        keydown: (event) => {
-          const way = { ArrowRight: 1, ArrowLeft: -1, Home: -able.length, End: able.length }[event.key];
-          const chosen = words(part)[Number(event.key) - 1];
-          if (way) act.move(able.at(Math.min(Math.max(able.indexOf(number) + way, 0), able.length - 1)));
-          else if (chosen) act.fill(part, chosen.word);
-          else return;
-          event.preventDefault();
-        },
+        keydown: (event) => keydown(event, part, number),
       },
       blank ? (said ? spelled(said) : "\u2003\u2003") : part.text,
     );

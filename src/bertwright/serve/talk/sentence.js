@@ -44,7 +44,8 @@ const blanksOf = (text) =>
 
 // The sentence with a word blanked. Of a blank, the word that was hidden in it, or else `guess`, takes its place.
 export function toggled({ text, hidden }, part, guess) {
-  if (part.kind === "blank") return filled({ text, hidden }, part, hidden[part.blank] ?? guess ?? "");
+  const known = hidden[part.blank] ?? guess;
+  if (part.kind === "blank") return known ? filled({ text, hidden }, part, known) : { text, hidden };
   const before = blanksOf(text.slice(0, part.begin)).length;
   const marked = text.slice(0, part.begin) + BLANK + text.slice(part.begin + part.text.length);
   return { text: marked, hidden: hidden.toSpliced(before, 0, part.text) };

@@ -119,6 +119,7 @@ function arrange() {
     if (name !== "sentence") at(name).value = fields()[name] ?? "";
   }
   at("sentence").value = state.sentence.text;
+  at("fields").hidden = false;
   at("lead").textContent = say("leads")[state.panel];
   at("help").hidden = !panel().blanks;
   show(at("panels"), able().map(tab));
