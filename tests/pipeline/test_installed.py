@@ -1,18 +1,26 @@
 """The wheel: what is in it, and that it works installed without a repository."""
 
 import os
+import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
+import time
 import venv
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from email.parser import Parser
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from threading import Thread
 
 import pytest
+from tests.browser import browsing, needs_browser
 from tests.pipeline.command import ENVIRONMENT, RECIPES, ROOT
+from tests.pipeline.test_demo import SMALL as DEMO
 
 from bertwright import __version__
 from bertwright.launch.wheel import WHEEL, build_wheel
@@ -96,6 +104,59 @@ def test_the_wheel_works_without_the_repository(installed: Path, tmp_path: Path)
     outside(installed, tmp_path, "run", "smoke", "--until", "corpus")
     assert (tmp_path / "runs" / "smoke" / "corpus" / "manifest.json").is_file()
     assert (installed.parents[1] / "lib").is_dir() and not list(tmp_path.glob("*.toml"))
+
+
+@contextmanager
+def on_a_screen(program: Path, folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], list[bytes]]]:
+    """A program in a terminal of 80 columns on a screen, and what it prints; its browser leaves what it is to show in
+    the file `opened`."""
+    browser = folder / "browser"
+    browser.write_text(f'#!/bin/sh\ncp "${{1#file://}}" {folder}/begun && mv {folder}/begun {folder}/opened\n')
+    browser.chmod(0o700)
+    ours, its = os.openpty()
+    screen = {"BROWSER": str(browser), "DISPLAY": ":0", "TERM": "xterm", "COLUMNS": "80"}
+    environment = {name: value for name, value in ENVIRONMENT.items() if name not in ("PYTHONPATH", "SSH_CONNECTION")}
+    printed: list[bytes] = []
+
+    def read() -> None:
+        with suppress(OSError):  # the terminal's other end is closed
+            while data := os.read(ours, 4096):
+                printed.append(data)
+
+    with subprocess.Popen(
+        [program, *arguments], cwd=folder, env=environment | screen, stdin=its, stdout=its, stderr=its
+    ) as ran:
+        os.close(its)
+        reader = Thread(target=read)
+        reader.start()
+        try:
+            yield ran, printed
+        finally:
+            ran.kill()
+            ran.wait()
+            reader.join()
+            os.close(ours)
+
+
+@needs_browser
+def test_the_demo_goes_from_an_empty_folder_to_a_page_that_answers(installed: Path, tmp_path: Path) -> None:
+    with on_a_screen(installed, tmp_path, "demo", *DEMO) as (program, printed):
+        while not (tmp_path / "opened").exists():
+            assert program.poll() is None, b"".join(printed).decode()
+            time.sleep(0.05)
+        address = re.search(r"url=(http://127\.0\.0\.1:\d+/#token=[^\"]+)", (tmp_path / "opened").read_text())
+        assert address
+        with browsing(tmp_path / "profile") as page:
+            page.open(address[1])
+            page.wait("location.hash === '' && document.activeElement.id === 'sentence'")
+            page.value("document.getElementById('sentence').select()")
+            page.type("In the middle of the garden there is ___ owl.")
+            page.wait("document.querySelectorAll('.column-0 .row .said').length > 2")
+            assert page.faults == [] and {each.split("/")[2] for each in page.asked} == {address[1].split("/")[2]}
+        program.send_signal(signal.SIGINT)
+        assert program.wait(60) == 0
+    shown = b"".join(printed).decode()
+    assert address[1] in shown and "Traceback" not in shown and shown.index("Type next") < shown.index(address[1])
 
 
 def test_the_wheel_of_an_installation_is_that_of_the_backend(made: Path, tmp_path: Path) -> None:

@@ -78,18 +78,10 @@ def demo(
     print(visible("\n".join([*_told(answers), *_next(commands, wanted.folder / "report.html")])), flush=True)
     # Elsewhere the command ends: a script would wait for it, and nobody would look at the page.
     if browser and sys.stdout.isatty() and has_browser():
-        _serve(folder.path)
+        from bertwright.cli.serve import serve_models
 
-
-def _serve(folder: Path) -> None:
-    """Serve the model, and open its page, until Ctrl-C."""
-    from bertwright.serve.app import Limits, make_app
-    from bertwright.serve.load import load_models
-
-    where = Listening()
-    listener = where.listen()
-    print("\nThe page opens in your browser. If it does not, its address is:")
-    where.serve(make_app(load_models([folder], []), Limits()), listener)
+        print("\nNow you can ask it yourself. If no page opens in your browser, this is its address:")
+        serve_models([folder.path], [], Listening())
 
 
 def _make(wanted: Wanted) -> RunFolder:

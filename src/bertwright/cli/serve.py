@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -29,10 +30,15 @@ class Shown:
 @option_groups
 def serve(of: Shown, where: Listening) -> None:
     """Serve models to programs, and a page to try them: blanks, vectors, classes, tags, answers, on this machine."""
+    serve_models(of.models, of.checkpoint or [], where)
+
+
+def serve_models(folders: Sequence[Path], checkpoints: Sequence[int], where: Listening) -> None:
+    """Serve the models in these folders, the first of which may be a run with checkpoints, until a signal."""
     listener = where.listen()
     from bertwright.serve.app import Limits, make_app
     from bertwright.serve.load import load_models
     from bertwright.serve.pages import page_routes
 
-    models = load_models([expand_home(path) for path in of.models], of.checkpoint or [])
+    models = load_models([expand_home(path) for path in folders], checkpoints)
     where.serve(make_app(models, Limits(), page_routes()), listener)

@@ -132,6 +132,7 @@ def test_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
 def test_a_browser_gets_the_address_in_a_file_that_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr("webbrowser.open", asked.append)
+    monkeypatch.setattr("webbrowser.get", lambda: None)  # as if there was one
     monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.delenv("SSH_CONNECTION", raising=False)
     with opened_browser(True) as open_it:
