@@ -36,36 +36,59 @@ from bertwright.core.errors import (
 from bertwright.core.secrets import hide_secrets
 from bertwright.core.signals import Stopped, check_stop, end_on_signals, exit_message
 
-_VERBS = {
-    "demo": "demo:demo",
-    "run": "stages:run_command",
-    "corpus": "corpus:corpus",
-    "vocab": "vocab:vocab",
-    "examples": "stages:examples",
-    "train": "stages:train",
-    "evaluate": "evaluate:evaluate",
-    "export": "stages:export",
-    "report": "stages:report",
-    "finetune": "finetune:finetune",
-    "embed": "embed:embed",
-    "predict": "predict:predict",
-    "serve": "serve:serve",
-    "recipes": "check:recipes",
-    "places": "check:places",
-    "check": "check:check",
-    "init": "init:init",
-    "plan": "plan:plan",
-    "import": "import_model:import_",
-    "certify": "certify:certify",
-    "convert": "convert:convert",
-    "publish": "publish:publish",
-    "inspect": "inspect:inspect",
-    "launch": "launch:launch",
-    "launch upload": "launch:upload",
-    "translate": "translate:translate",
-    "bench": "bench:verbs",
+_PANELS = {
+    "First steps": {
+        "demo": "demo:demo",
+        "init": "init:init",
+        "check": "check:check",
+        "plan": "plan:plan",
+        "run": "stages:run_command",
+        "recipes": "check:recipes",
+    },
+    "Look at a run, and ask its model": {
+        "serve": "serve:serve",
+        "inspect": "inspect:inspect",
+    },
+    "One stage of a run": {
+        "corpus": "corpus:corpus",
+        "vocab": "vocab:vocab",
+        "examples": "stages:examples",
+        "train": "stages:train",
+        "evaluate": "evaluate:evaluate",
+        "export": "stages:export",
+        "report": "stages:report",
+    },
+    "With a model": {
+        "finetune": "finetune:finetune",
+        "embed": "embed:embed",
+        "predict": "predict:predict",
+        "import": "import_model:import_",
+        "convert": "convert:convert",
+        "certify": "certify:certify",
+        "publish": "publish:publish",
+    },
+    "Other machines and other programs": {
+        "launch": "launch:launch",
+        "launch upload": "launch:upload",
+        "places": "check:places",
+        "translate": "translate:translate",
+        "bench": "bench:verbs",
+    },
 }
-"""The module and the function of each verb, in the order of `--help`."""
+"""The module and the function of each verb, by what it is for, in the order of `--help`."""
+_PANEL_OF = {verb: panel for panel, verbs in _PANELS.items() for verb in verbs}
+_VERBS = {verb: function for verbs in _PANELS.values() for verb, function in verbs.items()}
+_START = """\
+From a Wikipedia dump in any language to a tested BERT: one recipe, one command.
+
+  bertwright demo           a first model in some minutes, each step explained
+  bertwright init           a recipe for your language, machine and hours
+  bertwright check RECIPE   what would stop it, before it starts
+  bertwright run RECIPE     from the text to the tested model; again to continue
+  bertwright serve RUN      a page on which a model answers
+  bertwright --help         everything else
+"""
+"""What is printed without a verb: the complete list fills more than a screen."""
 
 
 _USAGE: Any = typer.BadParameter.__mro__[1]
@@ -132,7 +155,9 @@ def _load(name: str) -> Any:
         alone = typer.Typer(add_completion=False)
         alone.command(name)(verb)
         verb = alone
-    return _as_written(typer.main.get_command(verb))
+    command = _as_written(typer.main.get_command(verb))
+    command.rich_help_panel = _PANEL_OF[name]
+    return command
 
 
 def _as_written(command: Any) -> Any:
@@ -176,7 +201,7 @@ app = typer.Typer(
     cls=Verbs,
     # One line a paragraph: typer keeps the ends of the lines of this file.
     help=re.sub(r"(?<!\n)\n(?!\n)", " ", (__doc__ or "").partition("\n\n")[2]),
-    no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -191,11 +216,15 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def program(
+    ctx: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:
     """The options before any verb."""
+    if ctx.invoked_subcommand is None:
+        print(_START, end="")
+        raise typer.Exit(2)
 
 
 def main() -> None:

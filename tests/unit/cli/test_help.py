@@ -35,6 +35,29 @@ def test_every_verb_has_a_short_and_a_long_option_for_its_help(
     assert not re.search(r"<(?:bool|str|path|int|float|list)\b|\[\[", "\n".join(named)), short
 
 
+def test_who_types_no_verb_sees_where_to_begin(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bertwright"])
+    with pytest.raises(SystemExit) as ended:
+        app.main()
+    shown = capsys.readouterr().out
+    assert ended.value.code == 2 and len(shown.splitlines()) < 12
+    named = re.findall(r"^  bertwright (\S+)", shown, re.MULTILINE)
+    assert named[0] == "demo" and named.pop() == "--help" and set(named) < set(app._VERBS)
+
+
+def test_the_complete_help_has_every_verb_below_what_it_is_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = printed(monkeypatch, capsys, "--help")
+    found = re.findall(r"^│ ([a-z]+(?: upload)?)  |^╭─ ([A-Z].*?) ─", shown, re.MULTILINE)
+    expected = [("", "Options")]
+    for panel, verbs in app._PANELS.items():
+        expected += [("", panel), *((verb, "") for verb in verbs)]
+    assert found == expected
+
+
 def test_words_in_brackets_are_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert "[hardware]" in printed(monkeypatch, capsys, "plan", "--help")
 
