@@ -33,6 +33,8 @@ import fcntl, os, sys
 commands, answers = (fcntl.fcntl(int(each), fcntl.F_DUPFD, 10) for each in sys.argv[1:3])
 os.dup2(commands, 3)
 os.dup2(answers, 4)
+for each in (3, 4):  # which they may have been before, and then they would be closed
+    os.set_inheritable(each, True)
 os.execv(sys.argv[3], sys.argv[3:])
 """
 _KEYS = {

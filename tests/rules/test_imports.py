@@ -79,6 +79,7 @@ MAY_IMPORT = {
     "exams": {"core", "corpus", "examples", "model", "pipeline", "shipped", "tasks", "train", "vocab"},
     "predict": {"core", "examples", "finetune", "model", "pipeline", "tasks"},
     "serve": {"core", "export", "model", "page", "pipeline", "predict", "tasks", "train", "vocab"},
+    "watch": {"core", "page", "vocab"},
     "finetune": {"core", "examples", "model", "pipeline", "recipe", "recipe_file", "tasks", "train", "vocab"},
     "embed": {
         "core",
@@ -99,6 +100,7 @@ MAY_IMPORT = {
         "embed",
         "page",
         "serve",
+        "watch",
         "exams",
         "finetune",
         "predict",

@@ -47,6 +47,7 @@ _PANELS = {
     },
     "Look at a run, and ask its model": {
         "serve": "serve:serve",
+        "watch": "watch:watch",
         "inspect": "inspect:inspect",
     },
     "One stage of a run": {

@@ -1,0 +1,40 @@
+// Asks the server. Answers are kept with their tags: one that has not changed is not sent again.
+
+const KEPT = "bertwright-token";
+const MOST = 60;
+const known = new Map();
+
+export const admit = (token) => sessionStorage.setItem(KEPT, token);
+
+// The token of the address's fragment, which no browser sends, is kept for this tab and removed from the address.
+export function takeToken() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (!given) return false;
+  admit(given);
+  history.replaceState(null, "", location.pathname + location.search);
+  return true;
+}
+
+// What went wrong, as the page tells it: `kind` is a text of texts.js.
+const trouble = (kind, message = "") => Object.assign(new Error(message), { kind });
+
+export async function ask(what, query = {}) {
+  const path = `data/${what}?${new URLSearchParams(query)}`;
+  const before = known.get(path);
+  const headers = { Authorization: `Bearer ${sessionStorage.getItem(KEPT) ?? ""}` };
+  if (before) headers["If-None-Match"] = before.tag;
+  let response, answer;
+  try {
+    response = await fetch(path, { headers, cache: "no-store" });
+    if (response.status === 304 && before) return before.answer;
+    answer = await response.json();
+  } catch (error) {
+    throw trouble("lost", error.message);
+  }
+  if (!response.ok) throw trouble(response.status === 401 ? "token" : "failed", answer.error?.message ?? response.statusText);
+  const tag = response.headers.get("ETag");
+  known.delete(path);
+  if (tag) known.set(path, { tag, answer });
+  if (known.size > MOST) known.delete(known.keys().next().value);
+  return answer;
+}
