@@ -25,10 +25,12 @@ DONE = "!document.querySelector('[aria-busy=true]')"
 
 
 @contextmanager
-def serving(models: list[Served], port: int = 0, token: str | None = None) -> Iterator[Listener]:
+def serving(
+    models: list[Served], port: int = 0, token: str | None = None, limits: Limits | None = None
+) -> Iterator[Listener]:
     """The server with its page, until the end of the block."""
     listener, started, ended = listen(port=port, token=token), Event(), Event()
-    app = guard(make_app(models, Limits(), page_routes()), listener)
+    app = guard(make_app(models, limits or Limits(), page_routes()), listener)
     thread = Thread(target=run_server, args=(app, listener, lambda address: started.set(), ended.is_set))
     thread.start()
     try:
@@ -241,6 +243,27 @@ def test_what_goes_wrong_is_told_and_what_comes_back_goes_on(folders: dict[str, 
             page.wait(f"document.getElementById('trouble').hidden && {DONE}")
             assert guesses(page) == words
         assert all(each.startswith(f"http://127.0.0.1:{port}/") for each in page.asked), page.asked
+
+
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [(Limits(waiting=0), "is busy"), (Limits(seconds=0), "took too long"), (Limits(bytes=10), "text is too long")],
+    ids=["full", "slow", "large"],
+)
+def test_what_the_server_refuses_is_told(
+    served_page: tuple[Page, str], folders: dict[str, Path], limits: Limits, told: str
+) -> None:
+    page, _ = served_page
+    page.anew()
+    with serving(load_models([folders["bert"]], []), limits=limits) as listener:
+        page.open(listener.address)
+        page.wait(
+            "[...document.querySelectorAll('.trouble')].some(e => e.checkVisibility() && !e.matches('.mild')) "
+            "|| document.getElementById('trouble').innerText.includes('busy')"
+        )
+        shown = page.value("[...document.querySelectorAll('.trouble')].map(e => e.innerText).join()")
+        assert told in shown
+        assert page.value("document.querySelectorAll('.word').length"), "the sentence is still there"
 
 
 def test_the_page_keeps_its_text_when_it_is_loaded_anew(page: Page) -> None:

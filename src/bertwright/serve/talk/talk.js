@@ -184,7 +184,7 @@ function offer() {
   const all = examples(),
     some = [...all, ...all].slice(state.first, state.first + Math.min(SHOWN, all.length));
   const lines = some.map((sentence) =>
-    element("button", { type: "button", class: "example", click: () => change(sentence) }, sentence.text),
+    element("button", { type: "button", class: "example", dir: "auto", click: () => change(sentence) }, sentence.text),
   );
   const more = element(
     "button",
