@@ -15,7 +15,6 @@ from tests.unit.export.tiny import publish, publish_ours
 from bertwright.page.server import Listener, guard, listen, run_server
 from bertwright.serve.app import Limits, make_app
 from bertwright.serve.load import load_models
-from bertwright.serve.pages import page_routes
 from bertwright.serve.served import Served
 
 pytestmark = [pytest.mark.heavy, needs_browser]
@@ -30,7 +29,7 @@ def serving(
 ) -> Iterator[Listener]:
     """The server with its page, until the end of the block."""
     listener, started, ended = listen(port=port, token=token), Event(), Event()
-    app = guard(make_app(models, limits or Limits(), page_routes()), listener)
+    app = guard(make_app(models, limits or Limits()), listener)
     thread = Thread(target=run_server, args=(app, listener, lambda address: started.set(), ended.is_set))
     thread.start()
     try:
