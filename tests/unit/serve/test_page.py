@@ -2,13 +2,14 @@
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 import transformers
+from starlette.routing import BaseRoute
 from tests.browser import Page, browsing, needs_browser
 from tests.unit.export.tiny import publish, publish_ours
 
@@ -16,6 +17,7 @@ from bertwright.page.server import Listener, guard, listen, run_server
 from bertwright.serve.app import Limits, make_app
 from bertwright.serve.load import load_models
 from bertwright.serve.served import Served
+from bertwright.watch.app import watch_routes
 
 pytestmark = [pytest.mark.heavy, needs_browser]
 SENTENCE = "The mill by the river."
@@ -25,11 +27,15 @@ DONE = "!document.querySelector('[aria-busy=true]')"
 
 @contextmanager
 def serving(
-    models: list[Served], port: int = 0, token: str | None = None, limits: Limits | None = None
+    models: list[Served],
+    port: int = 0,
+    token: str | None = None,
+    limits: Limits | None = None,
+    others: Sequence[BaseRoute] = (),
 ) -> Iterator[Listener]:
     """The server with its page, until the end of the block."""
     listener, started, ended = listen(port=port, token=token), Event(), Event()
-    app = guard(make_app(models, limits or Limits()), listener)
+    app = guard(make_app(models, limits or Limits(), others), listener)
     thread = Thread(target=run_server, args=(app, listener, lambda address: started.set(), ended.is_set))
     thread.start()
     try:
@@ -274,6 +280,24 @@ def test_the_page_keeps_its_text_when_it_is_loaded_anew(page: Page) -> None:
     page.wait(f"document.querySelector('.slot')?.innerText.trim() && {DONE}")
     assert page.value("document.getElementById('sentence').value") == "The ___ by the river."
     assert "Kitakarva: mill" in page.text(".note")
+
+
+def test_the_page_of_a_run_leads_to_its_training(
+    served_page: tuple[Page, str], folders: dict[str, Path], tmp_path: Path
+) -> None:
+    page, _ = served_page
+    page.anew()
+    with serving(load_models([folders["bert"]], []), others=watch_routes([tmp_path])) as listener:
+        page.open(listener.address)
+        page.wait("!document.getElementById('training').hidden")
+        page.click("[data-language=hu]")
+        page.click("#theme")
+        page.click("#training")
+        page.wait("location.pathname === '/watch/' && document.documentElement?.lang === 'hu'")
+        assert page.value("document.documentElement.dataset.theme") == "dark"
+        assert listener.token not in page.value("location.href")
+        page.wait("document.querySelector('main')")
+        assert all(listener.token not in each for each in page.asked)
 
 
 PANELS = ("guess", "words", "similar", "pieces", "neighbours")
