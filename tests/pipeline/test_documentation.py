@@ -657,7 +657,7 @@ def test_readme_is_short_and_begins_with_a_picture_and_two_commands() -> None:
     assert len(lines) < 70 and lines.index(picture) < 15
     assert len(blocks(readme, "sh")[0].splitlines()) == 2
     pictures = [*re.findall(r"^!\[.+\]\((.+)\)$", read("index"), re.MULTILINE), picture.partition("](docs/")[2][:-1]]
-    assert len(pictures) == 3 and all((ROOT / "docs" / name).stat().st_size < 200_000 for name in pictures)
+    assert len(pictures) == 4 and all((ROOT / "docs" / name).stat().st_size < 200_000 for name in pictures)
 
 
 def test_the_model_of_the_tutorial_is_used_as_it_says(finished: Path, workplace: Path) -> None:
