@@ -363,7 +363,8 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         yield ["run", verb, *CHEAP, "--until", "corpus"]
     elif verb == "run":
         until = [] if "--until" in rest else ["--until", "corpus"]
-        yield ["run", *rest, *CHEAP, *until, "--out", str(workplace / "out")]
+        out = [] if "--out" in rest else ["--out", str(workplace / "out")]
+        yield ["run", *rest, *CHEAP, *until, *out]
     elif verb in ("serve", "watch"):  # until what answers until it is stopped: tests/unit/serve, tests/unit/watch
         for word in rest:
             if word.startswith("runs/"):
