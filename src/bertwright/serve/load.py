@@ -73,13 +73,13 @@ def _models_of(path: Path, steps: Sequence[int], how: How) -> Iterator[Served]:
     name, about = path.resolve().name, _about(path)
     finished = not _is_run(path) or (path / "train" / MANIFEST).is_file()
     wanted = steps or (() if finished else _newest(path))
-    for step in wanted:
-        yield Served(f"{name}@{step}", path, _cast(_of_checkpoint(path, step), how), about)
     if finished and (runtime := how.runtime or written_runtime(path)) not in ("", "torch"):
         encoder, lacks = open_onnx(path, runtime)
         yield Served(name, path, encoder, about, lacks)
     elif finished:
         yield Served(name, path, _cast(Encoder(path, resolve_device("auto")), how), about)
+    for step in wanted:
+        yield Served(f"{name}@{step}", path, _cast(_of_checkpoint(path, step), how), about)
 
 
 def _cast(encoder: Encoder, how: How) -> Encoder:
