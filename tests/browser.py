@@ -220,12 +220,15 @@ class Page:
 
 
 @contextmanager
-def browsing(folder: Path, language: str = "en-US") -> Iterator[Page]:
-    """A browser in a language, with its profile in `folder`; it ends with the block."""
+def browsing(folder: Path, language: str = "en-US", network: bool = True) -> Iterator[Page]:
+    """A browser in a language, with its profile in `folder`; it ends with the block. Without a `network` it finds no
+    address."""
     assert BROWSER
     read_commands, commands = os.pipe()
     answers, write_answers = os.pipe()
     flags = [*_FLAGS, f"--user-data-dir={folder}", f"--lang={language}", f"--accept-lang={language}"]
+    if not network:
+        flags += ["--host-resolver-rules=MAP * ~NOTFOUND", "--proxy-server=127.0.0.1:9"]
     start = [sys.executable, "-c", _START, str(read_commands), str(write_answers), BROWSER, *flags, "about:blank"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     try:

@@ -78,7 +78,7 @@ MAY_IMPORT = {
     },
     "exams": {"core", "corpus", "examples", "model", "pipeline", "shipped", "tasks", "train", "vocab"},
     "predict": {"core", "examples", "finetune", "model", "pipeline", "tasks"},
-    "serve": {"core", "export", "model", "page", "pipeline", "predict", "tasks", "train", "vocab"},
+    "serve": {"core", "corpus", "export", "model", "page", "pipeline", "predict", "tasks", "train", "shipped", "vocab"},
     "watch": {"core", "page", "vocab"},
     "finetune": {"core", "examples", "model", "pipeline", "recipe", "recipe_file", "tasks", "train", "vocab"},
     "embed": {

@@ -56,7 +56,7 @@ def complete_format(incomplete: str) -> Found:
     """The formats that `convert` writes."""
     from bertwright.formats.format import Kind
 
-    return _matches(((kind, "") for kind in (*get_args(Kind), "megatron")), incomplete)
+    return _matches(((kind, "") for kind in (*get_args(Kind), "megatron", "page")), incomplete)
 
 
 def complete_key(incomplete: str) -> Found:

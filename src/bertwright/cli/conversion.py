@@ -22,7 +22,7 @@ from bertwright.formats import convert as between
 from bertwright.formats.export import ExportSet, export, export_documents
 from bertwright.formats.format import Provenance
 from bertwright.formats.known import document_format_of, holds_examples
-from bertwright.formats.target import Target, atomic_folder
+from bertwright.formats.target import Target, atomic_folder, refuse_existing
 from bertwright.model.pretrained_config import read_pretrained
 from bertwright.pipeline.run_folder import RunFolder, is_trained, recorded_recipe
 from bertwright.recipe import Recipe
@@ -99,6 +99,20 @@ def convert_model(source: Path, destination: Path, name: str, log: Log = SILENT)
             "well than that of a model that `bertwright embed` trained"
         )
     return {"to": name, "version": runtime.version(), "architecture": model.architecture, "bytes": size}
+
+
+def convert_to_page(source: Path, destination: Path, log: Log = SILENT) -> dict[str, Any]:
+    """Write a published model, a folder of transformers or a run with its export, into the new file `destination`, a
+    page that a browser opens; returns what was written.
+
+    Raises `MissingExtraError` or `RecipeError` before anything is written.
+    """
+    from bertwright.serve.inside.page import write_page  # and with it the settings of all stages
+
+    if destination.suffix not in (".html", ".htm"):
+        raise RecipeError(f"a browser opens a page by the end of its name: {destination.with_suffix('.html').name}")
+    refuse_existing(destination)
+    return write_page(source, destination, log)
 
 
 def _check(source: Path, target: Target) -> None:

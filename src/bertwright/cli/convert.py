@@ -15,6 +15,8 @@ from bertwright.cli.text import json_line
 from bertwright.core.errors import RecipeError
 from bertwright.export.config import Format as ModelFormat
 
+PAGE = "page"
+
 
 @dataclass(frozen=True)
 class Form:
@@ -26,7 +28,7 @@ class Form:
             autocompletion=complete_format,
             metavar="KIND",
             help="hdf5, hdf5-varlen, tfrecord, lddl, datasets; for a run also megatron; for a model "
-            f"{', '.join(get_args(ModelFormat))}.",
+            f"{', '.join(get_args(ModelFormat))}, or page: an HTML file with the model inside.",
         ),
     ]
     length: Annotated[
@@ -76,13 +78,13 @@ def convert(
             help="A run folder, a folder of examples of any format, or of a model as transformers saves it.",
         ),
     ],
-    destination: Annotated[Path, typer.Argument(metavar="DST", help="The folder to create.")],
+    destination: Annotated[Path, typer.Argument(metavar="DST", help="The folder to create; for --to page the file.")],
     form: Form,
     reading: Reading,
     as_json: Json = False,
 ) -> None:
     """Convert examples of a run, with fixed masks, or of anyone, to a common format; or a model for a runtime."""
-    from bertwright.cli.conversion import ConvertOptions, convert_model
+    from bertwright.cli.conversion import ConvertOptions, convert_model, convert_to_page
     from bertwright.cli.conversion import convert as write
     from bertwright.export.runtimes.members import RUNTIMES
     from bertwright.formats.format import Kind
@@ -91,15 +93,18 @@ def convert(
     options = ConvertOptions(reading.vocab, reading.files, reading.heldout, reading.quarantine)
     models = [runtime.name for runtime in RUNTIMES]
     with Terminal() as log:
-        if form.to not in (*models, *get_args(Kind)):
+        if form.to not in (*models, PAGE, *get_args(Kind)):
             of_model = ", ".join(runtime.name for runtime in RUNTIMES if runtime.reads == runtime.name)
             raise RecipeError(
                 f"nothing is written as {form.to!r}; choose for examples {', '.join(get_args(Kind))}, for a model "
-                f"{of_model}."
+                f"{of_model}, {PAGE}."
             )
-        if form.to in models:
+        if form.to in (*models, PAGE):
             refuse_useless("with a model", {**form.given, **reading.given})
-            note = convert_model(source, destination, form.to, log)
+            if form.to == PAGE:
+                note = convert_to_page(source, destination, log)
+            else:
+                note = convert_model(source, destination, form.to, log)
         else:
             target = Target(kind_of(form.to), form.length, form.predictions, form.gzip)
             note = write(source, destination, target, options, log)

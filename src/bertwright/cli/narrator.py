@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import wrap
-from bertwright.core.numbers import duration, pluralize, time_left
+from bertwright.core.numbers import duration, pluralize
 from bertwright.recipe import Recipe
 
 _WIDEST = 80
@@ -102,8 +102,7 @@ CHAPTERS = {
     ),
 }
 """Each stage of a pre-training in plain English."""
-_INDENT = "      "
-"""As wide as the number of a stage, `[1/7] `."""
+_INDENT = 6
 
 
 class Narrator:
@@ -113,12 +112,10 @@ class Narrator:
     columns; if standard error is no terminal, progress is a line at intervals.
     """
 
-    def __init__(self, recipe: Recipe, stages: Sequence[str], guess: Callable[[], str]) -> None:
-        """`stages` are those that will be told of, in their order; `guess` gives a sentence with what the network put
-        into its blank when it was asked last, or ""."""
+    def __init__(self, recipe: Recipe, stages: Sequence[str]) -> None:
+        """`stages` are those that will be told of, in their order."""
         self._recipe, self._stages, self._stage = recipe, list(stages), stages[0]
-        self._terminal, self._guess = Terminal(), guess
-        self._left, self._scored = "", ""
+        self._terminal = Terminal()
 
     def __enter__(self) -> Narrator:
         self._terminal.__enter__()
@@ -132,26 +129,26 @@ class Narrator:
         """Say what the stage does unless it is `finished`, and yield what says what came out of it, given the counts of
         its manifest."""
         self._stage, chapter, began = stage, CHAPTERS[stage], time.monotonic()
-        number = f"[{self._stages.index(stage) + 1}/{len(self._stages)}] "
+        title = f"{f'[{self._stages.index(stage) + 1}/{len(self._stages)}]':<{_INDENT}}{chapter.title}: "
         if not finished:
-            self.line(f"{chapter.title}: {chapter.about(self._recipe)}", number)
+            self.line(f"{title}{chapter.about(self._recipe)}", 0)
             if self._terminal.live:  # until the stage knows how much it has to do
-                self._terminal.show(chapter.title, 0, 0, "starting")
+                self._terminal.progress(chapter.title, 0, 0, "starting")
 
         def ended(counts: Mapping[str, Any]) -> None:
-            self._say_score()
-            self._terminal.show(chapter.title, 1, 1, "")
-            result = chapter.result(counts)
+            self._terminal.progress(chapter.title, 1, 1, "")
             if finished:
-                self.line(f"{chapter.title}: {result} (made before)", number)
+                self.line(f"{title}{chapter.result(counts)} (made before)", 0)
             else:
-                self.line(f"{result} ({duration(time.monotonic() - began)})")
+                self.line(f"{chapter.result(counts)} ({duration(time.monotonic() - began)})")
 
         yield ended
 
-    def line(self, text: str, beginning: str = _INDENT) -> None:
-        """Print a sentence above the bar, in lines that begin below its beginning."""
-        self._terminal.say("\n".join(wrap(beginning, text, min(_WIDEST, shutil.get_terminal_size().columns))))
+    def line(self, text: str, indent: int = _INDENT) -> None:
+        """Print a sentence above the bar, from this column on; further lines begin below the titles."""
+        width = min(_WIDEST, shutil.get_terminal_size().columns)
+        first, *others = wrap(" " * _INDENT, text[_INDENT - indent :], width)
+        self._terminal.say("\n".join([text[: _INDENT - indent] + first[_INDENT - indent :], *others]))
 
     def say(self, message: str) -> None:
         """Show a message of a stage if it is a warning, or says that training is resumed."""
@@ -162,24 +159,12 @@ class Narrator:
 
     def progress(self, stage: str, done: float, total: float, unit: str, **counts: float) -> None:
         """Update the bar of the stage that is being told of."""
-        if self._stage != "train":
+        # Scoring in the middle of training would take turns with it.
+        if self._stage != "train" or stage.startswith("phase"):
             self._terminal.progress(CHAPTERS[self._stage].title, done, total, unit)
-        elif stage.startswith("phase"):  # scoring in between would take turns with it
-            self._say_score()
-            self._terminal.show(CHAPTERS["train"].title, done, total, f"{unit}{self._left}")
 
     def record(self, row: dict[str, Any]) -> None:
-        """Note the time left, and the score on held-out articles if there is one, from a row of training."""
-        self._left = f", {time_left(row['remaining_seconds'])} left"
+        """Update the bar of training; a row with held-out scores also becomes a sentence."""
         if (accuracy := row.get("heldout_mlm_accuracy")) is not None:
-            self._scored = (
-                f"after {row['step']:,} of {pluralize(row['steps'], 'step')}: {100 * accuracy:.0f} of 100 right"
-            )
-
-    def _say_score(self) -> None:
-        # Later than the row, because the network is asked after it.
-        if self._scored:
-            self.line(self._scored)
-            if guess := self._guess():
-                self.line(guess, f"{_INDENT}  ")
-            self._scored = ""
+            self.line(f"after {row['step']:,} of {pluralize(row['steps'], 'step')}: {100 * accuracy:.0f} of 100 right")
+        self._terminal.progress(CHAPTERS["train"].title, row["step"], row["steps"], "steps")

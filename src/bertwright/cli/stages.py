@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -196,16 +196,27 @@ def _with_profile(of: Run, steps: int) -> Run:
     return replace(of, overrides=[*(of.overrides or []), f"train.profile={steps}"]) if steps else of
 
 
-def _stage_command(name: str) -> Callable[..., None]:
-    def command(of: Run, as_json: Json = False) -> None:
-        run_and_print(of, [name], as_json)
+@option_groups
+def export(
+    of: Run,
+    page: Annotated[
+        bool,
+        typer.Option("--page", help="Also write page.html: one file with the model inside, which any browser opens."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Only this stage: the Hugging Face folder, checked by loading it back."""
+    if not page:
+        run_and_print(of, ["export"], as_json)
+        return
+    from bertwright.serve.inside.page import refuse_missing, write_page
 
-    about = STAGES[name].about
-    command.__doc__ = f"Only this stage: {about[0].lower()}{about[1:]}"
-    return option_groups(command)
-
-
-export = _stage_command("export")
+    refuse_missing()
+    folder = run_stages(of, ["export"])
+    written = folder / "page.html"
+    with Terminal() as log:
+        note = {"folder": str(folder), "page": str(written), **write_page(folder, written, log)}
+    print(json_line(note) if as_json else written)
 
 
 def run_and_print(of: Run, stages: Sequence[str], as_json: bool, workers: Workers = Workers()) -> None:

@@ -68,7 +68,7 @@ const tag = {
         element("small", { title: share }, full.startsWith("I-") ? "\u00a0" : kind),
       );
     });
-    return [element("p", { class: "tags", dir: "auto" }, tagged)];
+    return [element("p", { class: "tags" }, tagged)];
   },
 };
 
@@ -95,7 +95,7 @@ const answer = {
       inText
         ? element(
             "p",
-            { class: "context", dir: "auto" },
+            { class: "context" },
             text.slice(0, begin).join(""),
             element("mark", {}, found.answer),
             text.slice(end).join(""),
@@ -132,10 +132,7 @@ const similar = {
   show: ({ fields }, found) => {
     if (!fields.query?.trim() || !linesOf(fields.texts).length) return hint("noTexts");
     const rows = (found ?? []).map(({ text, score }) => element("li", {}, bar(score, {}, text, "", decimal(score))));
-    return [
-      element("div", { class: "list wide" }, element("ol", {}, rows)),
-      element("p", { class: "note" }, say("likeness")),
-    ];
+    return [element("div", { class: "list wide" }, element("ol", {}, rows))];
   },
 };
 
