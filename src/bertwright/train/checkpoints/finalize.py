@@ -16,7 +16,7 @@ from bertwright.train.scoring import Chosen
 from bertwright.train.settings.identity import finished_identity
 from bertwright.train.setup.job import TrainJob
 
-_RESULT = ("metrics.jsonl", "model/*", "phase-*.onnx", "ds_config.json")
+_RESULT = ("metrics.jsonl", "guesses.jsonl", "model/*", "phase-*.onnx", "ds_config.json")
 """The files of a training that its manifest lists."""
 
 

@@ -1,4 +1,4 @@
-"""What the network answers to the same questions at every checkpoint, as JSON lines; only for viewing.
+"""What the network answers to the same questions at every checkpoint, as JSON lines.
 
 A row holds the answers before the first step, or at a checkpoint that was due. Rows past a checkpoint are cut when
 training resumes from it, so the file is the same however often training was killed.
