@@ -109,16 +109,18 @@ def run(words: list[str], folder: Path) -> None:
 
 
 def ask(words: list[str], folder: Path) -> None:
-    """Start a server without a browser, ask whether it is well, and end it as Ctrl-C does."""
+    """Start a server without a browser, ask for its page, and end it as Ctrl-C does."""
     environment = {**ENVIRONMENT, "PYTHONPATH": f"{ROOT}/src"}
     command = [*PROGRAM, *words, "--no-browser"]
     with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout
-        address = server.stdout.readline().partition("#")[0]
-        with urlopen(f"{address}health", timeout=PATIENCE) as answer:
-            assert answer.status == 200
-        server.send_signal(signal.SIGINT)
-        assert server.wait(PATIENCE) in (0, 130)
+        try:
+            assert server.stdout
+            with urlopen(server.stdout.readline().partition("#")[0], timeout=PATIENCE) as answer:
+                assert b"</html>" in answer.read()
+            server.send_signal(signal.SIGINT)
+            assert server.wait(PATIENCE) in (0, 130)
+        finally:
+            server.kill()
 
 
 def execute(line: str, folder: Path, mirror: str) -> None:
