@@ -147,8 +147,8 @@ const HUNGARIAN = {
   log: "Napló",
   panels: "Mit nézzünk",
   run: "Futás",
-  show: "Mutasd",
-  hide: "Rejtsd el",
+  show: "Mutatás",
+  hide: "Elrejtés",
   keyList: [
     ["← →", "grafikonon: lépés a görbe mentén; máshol: az előző vagy a következő lap"],
     ["Shift ← →", "a látható rész eltolása"],
@@ -158,8 +158,8 @@ const HUNGARIAN = {
   ],
   lost: "A kiszolgáló nem válaszol. Az oldal magától újra kérdezi.",
   failed: "A kiszolgáló nem tudott válaszolni: {message}",
-  token: "Illeszd be a kulcsot, vagy nyisd meg a címet, amelyet a parancs kiírt.",
-  tokenField: "Kulcs",
+  token: "Illessze be a tokent, vagy nyissa meg a címet, amelyet a parancs kiírt.",
+  tokenField: "Token",
   go: "Tovább",
   states: {
     absent: "még nincs meg",
@@ -186,7 +186,7 @@ const HUNGARIAN = {
   axis: "Vízszintesen",
   axes: { total_steps: "lépések", tokens_seen: "tokenek", seconds: "órák" },
   everything: "Minden látszódjon",
-  drag: "Húzd végig az egeret egy grafikonon a nagyításhoz; dupla kattintásra minden látszik.",
+  drag: "Húzza végig az egeret egy grafikonon a nagyításhoz; dupla kattintásra minden látszik.",
   terms: { mlm: "kitakart szavak", nsp: "következő mondat", sop: "mondatok sorrendje", soft: "a tanár szavai", hidden: "a tanár állapotai" },
   chartTitles: {
     loss: "Veszteség",
