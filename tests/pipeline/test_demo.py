@@ -2,10 +2,12 @@
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from tests.pipeline.command import bertwright
+from tests.pipeline.command import ENVIRONMENT, bertwright
 
 from bertwright.pipeline.run_log import FILE
 
@@ -41,7 +43,7 @@ def test_each_wait_has_a_title_a_reason_and_a_result(told: tuple[Path, str, str]
     folder, _, steps = told
     assert titles(steps) == TITLES
     assert steps.count(" s)\n") >= len(TITLES)
-    assert re.search(r"after 4 of 4 steps: \d+ of 100 right", steps)
+    assert re.search(r"after 4 of 4 steps: \d+ of 100 right\n        One day the tailor \[\S+\] a horse", steps)
     assert max(map(len, steps.splitlines())) <= 80
     # What stages say to those who know them is in the run's log.
     assert "unigram" not in steps and "unigram" in (folder / "bertwright-demo" / FILE).read_text()
@@ -96,3 +98,17 @@ def test_a_folder_that_cannot_be_used_is_refused_before_any_work(tmp_path: Path)
     (tmp_path / "bertwright-demo").write_text("a file")
     done = bertwright("demo", *SMALL, folder=tmp_path)
     assert done.code == 3 and done.err.startswith("bertwright: cannot write bertwright-demo")
+
+
+def test_without_transformers_it_has_all_but_the_export(tmp_path: Path) -> None:
+    """A wheel without extras."""
+    program = "import sys; sys.modules['transformers'] = None; from bertwright.cli import main; main()"
+    command = [sys.executable, "-c", program, "demo", *SMALL, "evaluate.cloze=[]"]
+    done = subprocess.run(command, cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert titles(done.stderr) == [title for title in TITLES if title != "Export"]
+    assert "pip install 'bertwright[hf]'" in done.stdout and "____" not in done.stdout
+    assert "is not finished" not in (tmp_path / "bertwright-demo" / "report.html").read_text(encoding="utf-8")
+    for _ in range(2):  # with it, what is missing is made
+        more = bertwright("demo", *SMALL, "evaluate.cloze=[]", folder=tmp_path)
+        assert more.code == 0 and titles(more.err) == TITLES, more.err

@@ -363,7 +363,8 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         yield ["run", verb, *CHEAP, "--until", "corpus"]
     elif verb == "run":
         until = [] if "--until" in rest else ["--until", "corpus"]
-        yield ["run", *rest, *CHEAP, *until, "--out", str(workplace / "out")]
+        out = [] if "--out" in rest else ["--out", str(workplace / "out")]
+        yield ["run", *rest, *CHEAP, *until, *out]
     elif verb in ("serve", "watch"):  # until what answers until it is stopped: tests/unit/serve, tests/unit/watch
         for word in rest:
             if word.startswith("runs/"):
@@ -661,7 +662,7 @@ def test_readme_is_short_and_begins_with_a_picture_and_two_commands() -> None:
     assert len(lines) < 70 and lines.index(picture) < 15
     assert len(blocks(readme, "sh")[0].splitlines()) == 2
     pictures = [*re.findall(r"^!\[.+\]\((.+)\)$", read("index"), re.MULTILINE), picture.partition("](docs/")[2][:-1]]
-    assert len(pictures) == 3 and all((ROOT / "docs" / name).stat().st_size < 200_000 for name in pictures)
+    assert len(pictures) == 4 and all((ROOT / "docs" / name).stat().st_size < 200_000 for name in pictures)
 
 
 def test_the_model_of_the_tutorial_is_used_as_it_says(finished: Path, workplace: Path) -> None:

@@ -21,6 +21,9 @@ from tests.rows import each_row
 from tests.server import serving
 from tests.unit.finetune.test_draft import data_of
 
+from bertwright import Recipe
+from bertwright.export.runtimes.members import runtime_named
+from bertwright.finetune.suites import SUITES
 from bertwright.sample import SMALL as SAMPLE
 
 GUIDE = ROOT / "docs" / "hu"
@@ -191,6 +194,19 @@ def test_machines_get_the_networks_of_the_table(
         head = out.read_text(encoding="utf-8")
         assert f"# A {network} from the Wikipedia in Hungarian" in head
         assert f"{weights.replace(',', '.')} million weights" in head
+
+
+def test_the_keys_and_kinds_that_the_guide_names_are_there(call: Call) -> None:
+    text = "".join(map(page, PAGES))
+    keys = re.findall(rf"`((?:{'|'.join(Recipe.model_fields)})\.[\w.]+)(?:=[^`]*)?`", text)
+    assert len(keys) > 3
+    for key in keys:
+        done = call("check", "--explain", key)
+        assert done.code == 0, done.err
+    kinds = re.findall(r"`--to ([\w-]+)`", text)
+    assert len(kinds) == 3 and all(runtime_named(kind) for kind in kinds)
+    cloned = [name.lower() for name in re.findall(r"git clone \S+ hulu/(\w+)", text)]
+    assert {{"hucommitmentbank": "hucb"}.get(name, name) for name in cloned} == set(SUITES["hulu"])
 
 
 def test_the_typography_is_hungarian() -> None:

@@ -3,13 +3,13 @@
 import html
 import os
 import re
-import shutil
 import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from tests.browser import browsing, needs_browser
 from tests.pipeline.command import ROOT
 from tests.pipeline.conftest import Call
 
@@ -19,8 +19,6 @@ from bertwright.shipped import shipped
 
 pytest.importorskip("material", reason="mkdocs-material is not installed: pip install 'bertwright[docs]'")
 pytestmark = pytest.mark.heavy
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-QUIET = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-dev-shm-usage")
 
 
 @pytest.fixture(scope="module")
@@ -106,17 +104,25 @@ def test_links_out_of_the_documents_lead_to_pages(site: Path) -> None:
     assert "LionConfig" in text_of(site / "notebooks" / "own_optimizer.html")
 
 
-@pytest.mark.skipif(BROWSER is None, reason="there is no Chromium")
-@pytest.mark.parametrize("word", ["perplexity", "huwiki"])
-def test_the_search_works_in_files(word: str, site: Path, tmp_path: Path) -> None:
-    assert BROWSER
-    page = f"{(site / 'index.html').as_uri()}?q={word}"
-    done = subprocess.run(
-        [BROWSER, *QUIET, f"--user-data-dir={tmp_path}", "--virtual-time-budget=20000", "--dump-dom", page],
-        capture_output=True,
-        text=True,
-    )
-    assert "md-search-result__item" in done.stdout
+@needs_browser
+def test_pages_in_files_are_seen_and_searched(site: Path, tmp_path: Path) -> None:
+    with browsing(tmp_path) as page:
+        for name in ("index", "how-to/plan", "api", "recipes", "recipes/demo", "hu/index"):
+            for width, dark in ((360, True), (1280, False)):
+                page.size(width, 900, dark)
+                page.open((site / f"{name}.html").as_uri())
+                # Links within a sentence are as high as its letters.
+                assert [flaw for flaw in page.flaws() if not flaw.startswith("small")] == [], (name, width)
+        for word in ("perplexity", "szójegyzék"):
+            page.press("/")
+            page.wait("document.activeElement.matches('.md-search__input')")
+            page.value("document.activeElement.select()")
+            page.type(word)
+            page.press("End")  # the theme searches when a key is released
+            found = "[...document.querySelectorAll('.md-search-result__item mark')].map(e => e.innerText.toLowerCase())"
+            page.wait(f"{found}.includes('{word}')")
+            page.press("Escape")
+        assert page.faults == [] and {address.partition(":")[0] for address in page.asked} <= {"file", "data"}
 
 
 def test_no_markdown_is_left(site: Path) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +18,8 @@ from bertwright.cli.completion import complete_override
 from bertwright.cli.narrator import Narrator
 from bertwright.cli.options import Json, Listening, folder_option, load_recipe, option_groups
 from bertwright.cli.text import json_line, terminal_width, visible, wrap
-from bertwright.core.files import read_typed
+from bertwright.core.files import read_bytes, read_typed
+from bertwright.core.json_values import parse_json
 from bertwright.core.numbers import percent
 from bertwright.pipeline.stage import STAGES
 from bertwright.shipped import shipped
@@ -68,7 +70,7 @@ def demo(
     from bertwright.page.server import has_browser
 
     folder = _make(wanted)
-    answers = list(_answers(folder))
+    answers = _answers(folder)
     commands = _commands(wanted.folder)
     if as_json:
         scores = folder.artifact("evaluate").counts
@@ -97,8 +99,8 @@ def _make(wanted: Wanted) -> RunFolder:
     # Before the first of them, what would stop the last.
     refuse(check_recipe(recipe, path, stages))
     folder = RunFolder(path)
-    with Narrator(recipe, stages) as narrator, redirect_stdout(sys.stderr):
-        narrator.line(_ABOUT.format(folder=wanted.folder), 0)
+    with Narrator(recipe, stages, partial(_newest_guess, path)) as narrator, redirect_stdout(sys.stderr):
+        narrator.line(_ABOUT.format(folder=wanted.folder), "")
         for name in stages:
             finished = name in matching_artifacts(recipe, path)
             with narrator.tell(name, finished) as ended:
@@ -118,17 +120,34 @@ def _report_without_export(recipe: Recipe, path: Path, narrator: Narrator) -> No
     STAGES["report"].prepare(Work(recipe, matching_artifacts(recipe, path), path.absolute(), narrator))()
 
 
-def _answers(folder: RunFolder) -> Iterator[dict[str, Any]]:
-    """What the model answered to some sentences of the recipe, spread over its list, the last first."""
+def _answers(folder: RunFolder) -> list[dict[str, Any]]:
+    """What the model answered to some sentences of the recipe."""
     from bertwright.evaluate.shapes import PREDICTIONS
 
-    answered = read_typed(folder.artifact("evaluate").file("predictions.json"), PREDICTIONS)
-    lines = [dict(each) for each in answered if each["source"] == "cloze"]
-    yield from reversed(lines[:: max(1, len(lines) // _SHOWN)][:_SHOWN])
+    answers = read_typed(folder.artifact("evaluate").file("predictions.json"), PREDICTIONS)
+    return _some(answers)
+
+
+def _some(answers: Sequence[Any]) -> list[dict[str, Any]]:
+    """Some of the answers to sentences of the recipe, spread over its list, the last first."""
+    lines = [dict(each) for each in answers if each["source"] == "cloze"]
+    return lines[:: max(1, len(lines) // _SHOWN)][:_SHOWN][::-1]
+
+
+def _newest_guess(folder: Path) -> str:
+    """The first of these sentences with what training recorded last as the answer; "" if it has not."""
+    file = folder / "train" / "guesses.jsonl"
+    rows = (
+        [line for line in read_bytes(file).splitlines(keepends=True) if line.endswith(b"\n")] if file.exists() else []
+    )
+    asked = _some(parse_json(rows[-1])["answers"]) if rows else []
+    return asked[0]["text"].replace("[MASK]", f"[{asked[0]['top'][0]['token']}]") if asked else ""
 
 
 def _told(answers: list[dict[str, Any]]) -> Iterator[str]:
     """Lines of sentences with a blank and the model's words for it."""
+    if not answers:  # an override took them away
+        return
     yield ""
     yield from wrap("", "What the model answers to sentences that are not in its text:", terminal_width())
     for answer in answers:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import wrap
-from bertwright.core.numbers import duration, pluralize
+from bertwright.core.numbers import duration, pluralize, time_left
 from bertwright.recipe import Recipe
 
 _WIDEST = 80
@@ -102,7 +102,8 @@ CHAPTERS = {
     ),
 }
 """Each stage of a pre-training in plain English."""
-_INDENT = 6
+_INDENT = "      "
+"""As wide as the number of a stage, `[1/7] `."""
 
 
 class Narrator:
@@ -112,10 +113,12 @@ class Narrator:
     columns; if standard error is no terminal, progress is a line at intervals.
     """
 
-    def __init__(self, recipe: Recipe, stages: Sequence[str]) -> None:
-        """`stages` are those that will be told of, in their order."""
+    def __init__(self, recipe: Recipe, stages: Sequence[str], guess: Callable[[], str]) -> None:
+        """`stages` are those that will be told of, in their order; `guess` gives a sentence with what the network put
+        into its blank when it was asked last, or ""."""
         self._recipe, self._stages, self._stage = recipe, list(stages), stages[0]
-        self._terminal = Terminal()
+        self._terminal, self._guess = Terminal(), guess
+        self._left, self._scored = "", ""
 
     def __enter__(self) -> Narrator:
         self._terminal.__enter__()
@@ -129,26 +132,26 @@ class Narrator:
         """Say what the stage does unless it is `finished`, and yield what says what came out of it, given the counts of
         its manifest."""
         self._stage, chapter, began = stage, CHAPTERS[stage], time.monotonic()
-        title = f"{f'[{self._stages.index(stage) + 1}/{len(self._stages)}]':<{_INDENT}}{chapter.title}: "
+        number = f"[{self._stages.index(stage) + 1}/{len(self._stages)}] "
         if not finished:
-            self.line(f"{title}{chapter.about(self._recipe)}", 0)
+            self.line(f"{chapter.title}: {chapter.about(self._recipe)}", number)
             if self._terminal.live:  # until the stage knows how much it has to do
-                self._terminal.progress(chapter.title, 0, 0, "starting")
+                self._terminal.show(chapter.title, 0, 0, "starting")
 
         def ended(counts: Mapping[str, Any]) -> None:
-            self._terminal.progress(chapter.title, 1, 1, "")
+            self._say_score()
+            self._terminal.show(chapter.title, 1, 1, "")
+            result = chapter.result(counts)
             if finished:
-                self.line(f"{title}{chapter.result(counts)} (made before)", 0)
+                self.line(f"{chapter.title}: {result} (made before)", number)
             else:
-                self.line(f"{chapter.result(counts)} ({duration(time.monotonic() - began)})")
+                self.line(f"{result} ({duration(time.monotonic() - began)})")
 
         yield ended
 
-    def line(self, text: str, indent: int = _INDENT) -> None:
-        """Print a sentence above the bar, from this column on; further lines begin below the titles."""
-        width = min(_WIDEST, shutil.get_terminal_size().columns)
-        first, *others = wrap(" " * _INDENT, text[_INDENT - indent :], width)
-        self._terminal.say("\n".join([text[: _INDENT - indent] + first[_INDENT - indent :], *others]))
+    def line(self, text: str, beginning: str = _INDENT) -> None:
+        """Print a sentence above the bar, in lines that begin below its beginning."""
+        self._terminal.say("\n".join(wrap(beginning, text, min(_WIDEST, shutil.get_terminal_size().columns))))
 
     def say(self, message: str) -> None:
         """Show a message of a stage if it is a warning, or says that training is resumed."""
@@ -159,12 +162,24 @@ class Narrator:
 
     def progress(self, stage: str, done: float, total: float, unit: str, **counts: float) -> None:
         """Update the bar of the stage that is being told of."""
-        # Scoring in the middle of training would take turns with it.
-        if self._stage != "train" or stage.startswith("phase"):
+        if self._stage != "train":
             self._terminal.progress(CHAPTERS[self._stage].title, done, total, unit)
+        elif stage.startswith("phase"):  # scoring in between would take turns with it
+            self._say_score()
+            self._terminal.show(CHAPTERS["train"].title, done, total, f"{unit}{self._left}")
 
     def record(self, row: dict[str, Any]) -> None:
-        """Update the bar of training; a row with held-out scores also becomes a sentence."""
+        """Note the time left, and the score on held-out articles if there is one, from a row of training."""
+        self._left = f", {time_left(row['remaining_seconds'])} left"
         if (accuracy := row.get("heldout_mlm_accuracy")) is not None:
-            self.line(f"after {row['step']:,} of {pluralize(row['steps'], 'step')}: {100 * accuracy:.0f} of 100 right")
-        self._terminal.progress(CHAPTERS["train"].title, row["step"], row["steps"], "steps")
+            self._scored = (
+                f"after {row['step']:,} of {pluralize(row['steps'], 'step')}: {100 * accuracy:.0f} of 100 right"
+            )
+
+    def _say_score(self) -> None:
+        # Later than the row, because the network is asked after it.
+        if self._scored:
+            self.line(self._scored)
+            if guess := self._guess():
+                self.line(guess, f"{_INDENT}  ")
+            self._scored = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -30,22 +30,47 @@ class Shown:
     ] = None
 
 
+@dataclass(frozen=True)
+class Computed:
+    """How they are computed, and what a request may take."""
+
+    runtime: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="torch, onnx, onnx-fp16 or onnx-int8; default: torch, or the ONNX file of a folder."
+        ),
+    ] = ""
+    precision: Annotated[
+        Literal["float32", "bfloat16"], typer.Option(help="Of torch; bfloat16 rounds, and takes about half the time.")
+    ] = "float32"
+    timeout: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="For the answer to a request.")] = 60.0
+    queue: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Requests that wait at most; others are told to come again.")
+    ] = 256
+    largest: Annotated[int, typer.Option(metavar="BYTES", min=1000, help="The largest request.")] = 2**20
+
+
+_AS_DEFAULT = Computed()
+
+
 @option_groups
-def serve(of: Shown, where: Listening) -> None:
+def serve(of: Shown, where: Listening, how: Computed) -> None:
     """Serve models to programs, and a page to try them: blanks, vectors, classes, tags, answers, on this machine."""
-    serve_models(of.models, of.checkpoint or [], where)
+    serve_models(of.models, of.checkpoint or [], where, how)
 
 
-def serve_models(folders: Sequence[Path], checkpoints: Sequence[int], where: Listening) -> None:
+def serve_models(
+    folders: Sequence[Path], checkpoints: Sequence[int], where: Listening, how: Computed = _AS_DEFAULT
+) -> None:
     """Serve the models in these folders, the first of which may be a run with checkpoints, until a signal."""
     listener = where.listen()
     from bertwright.serve.app import Limits, make_app
-    from bertwright.serve.load import load_models
-    from bertwright.serve.pages import page_routes
+    from bertwright.serve.load import How, load_models
 
     folders = [expand_home(path) for path in folders]
-    models = load_models(folders, checkpoints)
-    where.serve(make_app(models, Limits(), [*_training_routes(folders), *page_routes()]), listener)
+    models = load_models(folders, checkpoints, How(how.runtime, how.precision))
+    limits = Limits(bytes=how.largest, seconds=how.timeout, waiting=how.queue)
+    where.serve(make_app(models, limits, _training_routes(folders)), listener)
 
 
 def _training_routes(folders: Sequence[Path]) -> Sequence[BaseRoute]:

@@ -125,9 +125,11 @@ class Terminal:
         check_stop()
         throughput = self._throughputs.setdefault(stage, Throughput())
         rates = throughput.describe(time.monotonic(), done, total, unit, counts)
-        self._show(stage, done, total, self._rows.get(stage) or ", ".join(filter(None, [unit, rates])))
+        self.show(stage, done, total, self._rows.get(stage) or ", ".join(filter(None, [unit, rates])))
 
-    def _show(self, stage: str, done: float, total: float, words: str) -> None:
+    def show(self, stage: str, done: float, total: float, words: str) -> None:
+        """Update the bar of a stage with these words after its numbers (`total` 0: unknown); it is removed at its end.
+        Elsewhere than on a terminal, a line at intervals."""
         of = f"{done:,.0f} of {total:,.0f} {words}" if total else f"{done:,.0f} {words}" if done else words
         finished = bool(total) and done >= total
         if finished:  # another run may follow, such as one with another seed
@@ -152,7 +154,7 @@ class Terminal:
         """Update the training bar; a row with held-out scores also becomes a line of the table."""
         stage = f"phase {row['phase']}"
         self._rows[stage] = f"steps, {progress_words(row)}"
-        self._show(stage, row["step"], row["steps"], self._rows[stage])
+        self.show(stage, row["step"], row["steps"], self._rows[stage])
         if len(losses(row)) < 2:
             return
         if not self._header:

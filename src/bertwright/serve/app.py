@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails, to_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bertwright.core.errors import BertwrightError, memory_error
 from bertwright.page.server import refusal
-from bertwright.serve.messages import Models
+from bertwright.serve.embeddings import EMBEDDINGS
+from bertwright.serve.messages import PATTERNS, Models
+from bertwright.serve.metrics import Metrics
+from bertwright.serve.openapi import openapi
 from bertwright.serve.operations import OPERATIONS, Asked, Operation, RefusedError
+from bertwright.serve.pages import page_routes
 from bertwright.serve.passes import FullError, Passes
 from bertwright.serve.served import Served
 
@@ -45,7 +51,9 @@ class Limits:
 
 def make_app(models: Sequence[Served], limits: Limits, others: Sequence[BaseRoute] = ()) -> Starlette:
     """The application of these models, the first of which is the default; `others` are further routes."""
-    passes = Passes(limits.waiting)
+    passes = Passes(limits.waiting, lambda *counts: metrics.count_pass(*counts))
+    metrics, operations = Metrics(lambda: passes.waiting), (*OPERATIONS, EMBEDDINGS)
+    document = openapi(operations)
     served = {model.name: model for model in models}
 
     @asynccontextmanager
@@ -70,16 +78,46 @@ def make_app(models: Sequence[Served], limits: Limits, others: Sequence[BaseRout
     async def health(request: Request) -> Response:
         return json_response({"status": "ok"})
 
+    async def describe(request: Request) -> Response:
+        return json_response(document)
+
+    async def show_metrics(request: Request) -> Response:
+        return metrics.response()
+
+    routes = [
+        *(Route(each.path, answering(each), methods=["POST"]) for each in operations),
+        Route("/v1/models", list_models, methods=["GET"]),
+        Route("/health", health, methods=["GET"]),
+        Route("/metrics", show_metrics, methods=["GET"]),
+        Route("/openapi.json", describe, methods=["GET"]),
+    ]
+    counted = partial(_Counted, paths={each.path for each in routes}, metrics=metrics)
     return Starlette(
-        routes=[
-            *(Route(each.path, answering(each), methods=["POST"]) for each in OPERATIONS),
-            Route("/v1/models", list_models),
-            Route("/health", health),
-            *others,
-        ],
+        routes=[*routes, *page_routes(), *others],
         lifespan=computing,
         exception_handlers=_HANDLERS,
+        middleware=[Middleware(counted)],
     )
+
+
+class _Counted:
+    """The application, whose answers are counted; those at other paths together."""
+
+    def __init__(self, app: ASGIApp, paths: Collection[str], metrics: Metrics) -> None:
+        self.app, self.paths, self.metrics = app, paths, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        begin, path = time.perf_counter(), scope["path"] if scope["path"] in self.paths else "other"
+
+        async def count(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self.metrics.count_request(path, message["status"], time.perf_counter() - begin)
+            await send(message)
+
+        await self.app(scope, receive, count)
 
 
 def json_response(value: Mapping[str, Any]) -> Response:
@@ -155,19 +193,23 @@ async def _refuse_http(request: Request, error: Exception) -> Response:
 
 async def _refuse_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, ValidationError)
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    is_json = first["type"] != "json_invalid"
-    return refusal(422 if is_json else 400, _message(first), _param(first))
+    errors = error.errors(include_url=False, include_input=False)
+    # Of a text, or a list of texts, each alternative has an error: that of the other type says nothing.
+    said = next((each for each in errors if not each["type"].endswith("_type")), errors[0])
+    return refusal(400 if said["type"] == "json_invalid" else 422, _message(said), _param(said))
 
 
-def _message(first: ErrorDetails) -> str:
-    where = ".".join(map(str, first["loc"]))
-    message = first["msg"].removeprefix("Value error, ")
+def _message(said: ErrorDetails) -> str:
+    first, *rest = said["loc"] or ("",)
+    where = ".".join(map(str, (first, *(place for place in rest if isinstance(place, int)))))
+    message = said["msg"].removeprefix("Value error, ")
+    if said["type"] == "string_pattern_mismatch":
+        message = PATTERNS[said["ctx"]["pattern"]]
     return f"{where}: {message}" if where else message
 
 
-def _param(first: ErrorDetails) -> str | None:
-    return str(first["loc"][0]) if first["loc"] else None
+def _param(said: ErrorDetails) -> str | None:
+    return str(said["loc"][0]) if said["loc"] else None
 
 
 async def _refuse_named(request: Request, error: Exception) -> Response:
@@ -187,10 +229,8 @@ async def _forget(request: Request, error: Exception) -> Response:
 
 
 async def _refuse_failed(request: Request, error: Exception) -> Response:
-    """An error of the model, or of the program, which is written to the log."""
+    """An error of the model; of any other error, the server writes the traceback to its log."""
     known = error if isinstance(error, BertwrightError) else memory_error(error)
-    if known is None:
-        logging.getLogger("bertwright.serve").error("%s failed", request.url.path, exc_info=error)
     return refusal(500, str(known) if known else "The server failed; its log says why.")
 
 

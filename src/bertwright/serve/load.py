@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
+
+import torch
 
 from bertwright.core.artifact import MANIFEST, open_artifact
 from bertwright.core.errors import RecipeError
@@ -13,22 +17,41 @@ from bertwright.model.text_encoder import Encoder, load_tokenizer
 from bertwright.pipeline.lineage import finished_artifact
 from bertwright.pipeline.run_folder import recorded_recipe
 from bertwright.predict.answerers import run_of
+from bertwright.serve.onnx_network import open_onnx, written_runtime
 from bertwright.serve.served import About, Served
 from bertwright.train.checkpoints.tensor_files import read_all
 from bertwright.train.settings.identity import checkpoints_in
 
+Precision = Literal["float32", "bfloat16"]
 
-def load_models(paths: Sequence[Path], steps: Sequence[int]) -> list[Served]:
+
+@dataclass(frozen=True)
+class How:
+    """How models are computed."""
+
+    runtime: str = ""
+    """ "torch", or a runtime of ONNX; "": ONNX for a folder that has no weights, else torch."""
+    precision: Precision = "float32"
+    """Of torch."""
+
+
+BY_TORCH = How()
+
+
+def load_models(paths: Sequence[Path], steps: Sequence[int] = (), how: How = BY_TORCH) -> list[Served]:
     """The models of these folders, each with another name, and the checkpoints of the only one after these `steps`.
 
     A run whose training is not finished is served by its newest checkpoint. Raises `RecipeError` if there is no such
     checkpoint.
     """
+    if how.runtime not in ("", "torch") and (steps or how.precision != "float32"):
+        option = "--checkpoint" if steps else "--precision"
+        raise RecipeError(f"{option} is for torch, not for --runtime {how.runtime}. Leave one of them out.")
     if steps and (len(paths) > 1 or not _is_run(paths[0])):
         raise RecipeError("--checkpoint takes the checkpoints of one run. Give its folder, and no other model.")
     found: list[Served] = []
     for path in paths:
-        for model in _models_of(path, steps):
+        for model in _models_of(path, steps, how):
             model.name = _free(model.name, {each.name for each in found})
             found.append(model)
     return found
@@ -46,14 +69,22 @@ def _free(name: str, taken: set[str]) -> str:
     return free
 
 
-def _models_of(path: Path, steps: Sequence[int]) -> Iterator[Served]:
+def _models_of(path: Path, steps: Sequence[int], how: How) -> Iterator[Served]:
     name, about = path.resolve().name, about_of(path)
     finished = not _is_run(path) or (path / "train" / MANIFEST).is_file()
     wanted = steps or (() if finished else _newest(path))
+    if finished and (runtime := how.runtime or written_runtime(path)) not in ("", "torch"):
+        encoder, lacks = open_onnx(path, runtime)
+        yield Served(name, path, encoder, about, lacks)
+    elif finished:
+        yield Served(name, path, _cast(Encoder(path, resolve_device("auto")), how), about)
     for step in wanted:
-        yield Served(f"{name}@{step}", path, _of_checkpoint(path, step), about)
-    if finished:
-        yield Served(name, path, Encoder(path, resolve_device("auto")), about)
+        yield Served(f"{name}@{step}", path, _cast(_of_checkpoint(path, step), how), about)
+
+
+def _cast(encoder: Encoder, how: How) -> Encoder:
+    encoder.model.to(getattr(torch, how.precision))
+    return encoder
 
 
 def _steps(run: Path) -> list[int]:

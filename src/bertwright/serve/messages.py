@@ -6,6 +6,7 @@ count characters (Unicode code points) of the text as it was sent.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -17,8 +18,18 @@ MOST_TEXTS = 2048
 LONGEST_ID = 1000
 _LONGEST_WITH_ALTERNATIVES = 1000
 
-Text = Annotated[str, Field(max_length=1_000_000)]
-Texts = Text | Annotated[list[Text], Field(min_length=1, max_length=MOST_TEXTS)]
+PATTERNS = {
+    re.escape(MASK): f"write {MASK} in a text, where a word is to be guessed",
+    r"\S": "a text is empty",
+}
+"""What texts must have, as regular expressions of JSON Schema, and what to say if one does not."""
+_WITH_BLANK, _WITH_WORDS = PATTERNS
+
+_Text = Annotated[str, Field(max_length=1_000_000)]
+_Texts = _Text | Annotated[list[_Text], Field(min_length=1, max_length=MOST_TEXTS)]
+_Blanks = Annotated[_Text, Field(pattern=_WITH_BLANK)]
+_Words = Annotated[_Text, Field(pattern=_WITH_WORDS)]
+_SomeWords = _Words | Annotated[list[_Words], Field(min_length=1, max_length=MOST_TEXTS)]
 
 
 class Request(BaseModel):
@@ -37,15 +48,10 @@ def texts_of(given: str | list[str]) -> list[str]:
 class FillMask(Request):
     """Texts with blanks."""
 
-    text: Texts = Field(description=f"A text with {MASK} for each blank, or several.", examples=[f"A {MASK} barks."])
+    text: _Blanks | Annotated[list[_Blanks], Field(min_length=1, max_length=MOST_TEXTS)] = Field(
+        description=f"A text with {MASK} for each blank, or several.", examples=[f"A {MASK} barks."]
+    )
     top: int = Field(5, ge=1, le=100, description="Words for each blank.")
-
-    @model_validator(mode="after")
-    def _has_blanks(self) -> FillMask:
-        for text in texts_of(self.text):
-            if MASK not in text:
-                raise ValueError(f"a text has no {MASK}: write one where a word is to be guessed")
-        return self
 
 
 class Alternatives(Request):
@@ -63,13 +69,13 @@ class Alternatives(Request):
 class Tokenize(Request):
     """Texts to divide."""
 
-    text: Texts = Field(description="A text, or several.")
+    text: _Texts = Field(description="A text, or several.")
 
 
 class Encode(Request):
     """Texts whose vectors are wanted."""
 
-    text: Texts = Field(description="A text, or several.")
+    text: _Texts = Field(description="A text, or several.")
     role: Literal["query", "document"] | None = Field(
         None, description="What a text is, for a model that was trained to read a prompt before it."
     )
@@ -78,8 +84,8 @@ class Encode(Request):
 class Similar(Request):
     """A text, and others to compare it with."""
 
-    query: Text
-    texts: list[Text] = Field(min_length=1, max_length=MOST_TEXTS)
+    query: _Text
+    texts: list[_Text] = Field(min_length=1, max_length=MOST_TEXTS)
     top: int = Field(5, ge=1, le=MOST_TEXTS, description="Texts to return.")
 
 
@@ -93,8 +99,8 @@ class Neighbours(Request):
 class Classify(Request):
     """Texts, or pairs of texts."""
 
-    text: Texts = Field(description="A text, or several.")
-    pair: Texts | None = Field(None, description="The second text of each, for a model that reads pairs.")
+    text: _Texts = Field(description="A text, or several.")
+    pair: _Texts | None = Field(None, description="The second text of each, for a model that reads pairs.")
 
     @model_validator(mode="after")
     def _has_pairs(self) -> Classify:
@@ -103,14 +109,14 @@ class Classify(Request):
         return self
 
 
-_Words = Annotated[list[Annotated[str, Field(max_length=1000)]], Field(min_length=1, max_length=10_000)]
+_Sentence = Annotated[list[Annotated[str, Field(max_length=1000)]], Field(min_length=1, max_length=10_000)]
 
 
 class Tag(Request):
     """Texts, or their words."""
 
-    text: Texts | None = Field(None, description="A text, or several, divided at its spaces.")
-    words: _Words | Annotated[list[_Words], Field(min_length=1, max_length=MOST_TEXTS)] | None = Field(
+    text: _SomeWords | None = Field(None, description="A text, or several, divided at its spaces.")
+    words: _Sentence | Annotated[list[_Sentence], Field(min_length=1, max_length=MOST_TEXTS)] | None = Field(
         None, description="The words of a text, or of several, instead of text."
     )
 
@@ -118,40 +124,39 @@ class Tag(Request):
     def _has_one(self) -> Tag:
         if (self.text is None) == (self.words is None):
             raise ValueError("give either text or words")
-        if self.text is not None and not all(text.split() for text in texts_of(self.text)):
-            raise ValueError("a text has no words")
         return self
 
 
 class Answer(Request):
     """Questions, each with the text that has its answer."""
 
-    question: Texts
-    context: Texts
+    question: _SomeWords
+    context: _SomeWords
 
     @model_validator(mode="after")
     def _are_asked(self) -> Answer:
         questions, contexts = texts_of(self.question), texts_of(self.context)
         if len(questions) != len(contexts):
             raise ValueError("there are not as many contexts as questions: give each question its own")
-        if not all(text.strip() for text in (*questions, *contexts)):
-            raise ValueError("a question or a context is empty")
         return self
 
 
 class Choose(Request):
     """A text, and what may follow it."""
 
-    text: Text
-    choices: list[Text] = Field(min_length=2, max_length=64)
+    text: _Text
+    choices: list[_Text] = Field(min_length=2, max_length=64)
+
+
+_Written = Annotated[_Text, Field(min_length=1)]
 
 
 class Embeddings(Request):
     """As OpenAI's embeddings."""
 
     input: (
-        Text
-        | Annotated[list[Text], Field(min_length=1, max_length=MOST_TEXTS)]
+        _Written
+        | Annotated[list[_Written], Field(min_length=1, max_length=MOST_TEXTS)]
         | Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=100_000)]
         | Annotated[
             list[Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=100_000)]],
@@ -165,13 +170,6 @@ class Embeddings(Request):
         description="The first numbers of each vector alone, divided by their length; see embed --dimensions.",
     )
     user: str | None = Field(None, max_length=LONGEST_ID, description="Read by nobody; as OpenAI's.")
-
-    @model_validator(mode="after")
-    def _is_not_empty(self) -> Embeddings:
-        given = self.input if isinstance(self.input, list) else [self.input]
-        if "" in given:
-            raise ValueError("a text of input is empty")
-        return self
 
 
 class Word(TypedDict):

@@ -96,6 +96,9 @@ class Passes:
                     _fail([job for job, _ in taken], error)
                 else:
                     self._give(taken, answers, loop.time() - begin)
+                # What is not finished is behind what has arrived meanwhile.
+                shared = {job for job, _ in taken}
+                self._waiting.sort(key=shared.__contains__)
                 self._waiting = [job for job in self._waiting if not job.answer.done()]
                 self._expected = len(taken)
 
@@ -130,9 +133,6 @@ class Passes:
                 if left <= 0:
                     break
             turn = [job for job in turn if len(job.done) + taken.get(job, 0) < len(job.items)]
-        # What is not finished is behind all others.
-        later = [job for job, count in taken.items() if len(job.done) + count < len(job.items)]
-        self._waiting = [job for job in self._waiting if job not in later] + later
         return list(taken.items())
 
     def _give(self, taken: Sequence[tuple[_Job, int]], answers: Sequence[Any], seconds: float) -> None:

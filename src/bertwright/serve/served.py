@@ -5,11 +5,12 @@ Names carry shapes: V vocabulary, H hidden, P blanks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
+from unicodedata import combining
 
 import numpy as np
 import torch
@@ -28,6 +29,7 @@ from bertwright.vocab.entries import MASK, SPECIALS
 
 _TASKS = {"sequence": "classify", "several": "classify", "token": "tag", "span": "answer", "choice": "choose"}
 """What a classifier does, by its head."""
+_TASKS_OF_ALL = ("encode", "similar", "neighbours", "tokenize")
 _CHARACTERS = 4
 """Of a token, about."""
 _ALL = 2**20
@@ -76,8 +78,9 @@ class About:
 class Served:
     """A model with a name."""
 
-    def __init__(self, name: str, folder: Path, encoder: Encoder, about: About) -> None:
-        self.name, self.encoder, self.about = name, encoder, about
+    def __init__(self, name: str, folder: Path, encoder: Encoder, about: About, lacks: Collection[str] = ()) -> None:
+        """`lacks`: tasks that it cannot do, though its network could."""
+        self.name, self.encoder, self.about, self._lacks = name, encoder, about, lacks
         tokenizer = encoder.tokenizer.fast
         tokenizer.no_truncation()
         tokenizer.no_padding()
@@ -97,7 +100,7 @@ class Served:
         own = ["fill-mask"] if isinstance(model, PreTrainingModel) else []
         if self.answerer is not None:
             own = [_TASKS[model.config.head]]
-        return [*own, "encode", "similar", "neighbours", "tokenize"]
+        return [task for task in (*own, *_TASKS_OF_ALL) if task not in self._lacks]
 
     @property
     def row(self) -> ModelRow:
@@ -145,9 +148,11 @@ class Served:
         return [
             [
                 Token(piece=vocabulary[i], id=i, begin=begin, end=end)
-                for i, (begin, end) in zip(each.ids, each.offsets, strict=True)
+                for i, (begin, end) in zip(each.ids, _places(text, each.offsets), strict=True)
             ]
-            for each in self.encoder.tokenizer.fast.encode_batch(list(some), add_special_tokens=False)
+            for text, each in zip(
+                some, self.encoder.tokenizer.fast.encode_batch(list(some), add_special_tokens=False), strict=True
+            )
         ]
 
     def encode(self, some: Sequence[str]) -> list[Encoded]:
@@ -194,3 +199,12 @@ class Served:
         entries = self.encoder.tokenizer.vocabulary
         hidden = [entry in SPECIALS or entry.startswith("[unused") for entry in entries]
         return torch.tensor(hidden, device=self._directions_VH.device)
+
+
+def _places(text: str, offsets: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield where tokens begin and end. The library leaves out accents that it has joined with their letters."""
+    following = [begin for begin, _ in offsets[1:]] + [len(text)]
+    for (begin, end), limit in zip(offsets, following, strict=False):
+        while end < limit and combining(text[end]):
+            end += 1
+        yield begin, end

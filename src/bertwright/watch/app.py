@@ -115,7 +115,8 @@ class _Watched:
             return run.rows.row(run.rows.at(ask.get("axis", AXES[0]), _number(ask.get("at"), 0.0)))
 
     def guesses(self, request: Request) -> Any:
-        return self._run(request).guesses(_integer(request.query_params.get("begin")))
+        ask = request.query_params
+        return self._run(request).guesses(_integer(ask.get("begin")), _integer(ask.get("stride"), 1))
 
     def log(self, request: Request) -> Any:
         return self._run(request).log(_page(request))

@@ -65,14 +65,13 @@ class Run:
                 },
             }
 
-    def guesses(self, begin: int) -> dict[str, Any]:
-        """Rows of guesses from number `begin`, some of them, and how many there are."""
+    def guesses(self, begin: int, stride: int) -> dict[str, Any]:
+        """Rows of guesses from number `begin`, every `stride`-th, some of them, and how many there are."""
         with self.lock:
             _read_all(self._guesses)
             count = len(self._guesses)
-            rows = [
-                _json_line(self._guesses.line(i)) for i in range(max(0, begin), min(count, begin + GUESSES_AT_ONCE))
-            ]
+            numbers = range(max(0, begin), count, max(1, stride))[:GUESSES_AT_ONCE]
+            rows = [_json_line(self._guesses.line(number)) for number in numbers]
             version = (self._guesses.generation, count)
         return {"version": version, "rows": [_guess(row) for row in rows]}
 

@@ -2,21 +2,22 @@
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event, Thread
 
 import pytest
 import transformers
+from starlette.routing import BaseRoute
 from tests.browser import Page, browsing, needs_browser
 from tests.unit.export.tiny import publish, publish_ours
 
 from bertwright.page.server import Listener, guard, listen, run_server
 from bertwright.serve.app import Limits, make_app
 from bertwright.serve.load import load_models
-from bertwright.serve.pages import page_routes
 from bertwright.serve.served import Served
+from bertwright.watch.app import watch_routes
 
 pytestmark = [pytest.mark.heavy, needs_browser]
 SENTENCE = "The mill by the river."
@@ -25,10 +26,16 @@ DONE = "!document.querySelector('[aria-busy=true]')"
 
 
 @contextmanager
-def serving(models: list[Served], port: int = 0, token: str | None = None) -> Iterator[Listener]:
+def serving(
+    models: list[Served],
+    port: int = 0,
+    token: str | None = None,
+    limits: Limits | None = None,
+    others: Sequence[BaseRoute] = (),
+) -> Iterator[Listener]:
     """The server with its page, until the end of the block."""
     listener, started, ended = listen(port=port, token=token), Event(), Event()
-    app = guard(make_app(models, Limits(), page_routes()), listener)
+    app = guard(make_app(models, limits or Limits(), others), listener)
     thread = Thread(target=run_server, args=(app, listener, lambda address: started.set(), ended.is_set))
     thread.start()
     try:
@@ -243,6 +250,27 @@ def test_what_goes_wrong_is_told_and_what_comes_back_goes_on(folders: dict[str, 
         assert all(each.startswith(f"http://127.0.0.1:{port}/") for each in page.asked), page.asked
 
 
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [(Limits(waiting=0), "is busy"), (Limits(seconds=0), "took too long"), (Limits(bytes=10), "text is too long")],
+    ids=["full", "slow", "large"],
+)
+def test_what_the_server_refuses_is_told(
+    served_page: tuple[Page, str], folders: dict[str, Path], limits: Limits, told: str
+) -> None:
+    page, _ = served_page
+    page.anew()
+    with serving(load_models([folders["bert"]], []), limits=limits) as listener:
+        page.open(listener.address)
+        page.wait(
+            "[...document.querySelectorAll('.trouble')].some(e => e.checkVisibility() && !e.matches('.mild')) "
+            "|| document.getElementById('trouble').innerText.includes('busy')"
+        )
+        shown = page.value("[...document.querySelectorAll('.trouble')].map(e => e.innerText).join()")
+        assert told in shown
+        assert page.value("document.querySelectorAll('.word').length"), "the sentence is still there"
+
+
 def test_the_page_keeps_its_text_when_it_is_loaded_anew(page: Page) -> None:
     page.click("[data-key=part-2]")
     page.click("[data-language=hu]")
@@ -252,6 +280,24 @@ def test_the_page_keeps_its_text_when_it_is_loaded_anew(page: Page) -> None:
     page.wait(f"document.querySelector('.slot')?.innerText.trim() && {DONE}")
     assert page.value("document.getElementById('sentence').value") == "The ___ by the river."
     assert "Kitakarva: mill" in page.text(".note")
+
+
+def test_the_page_of_a_run_leads_to_its_training(
+    served_page: tuple[Page, str], folders: dict[str, Path], tmp_path: Path
+) -> None:
+    page, _ = served_page
+    page.anew()
+    with serving(load_models([folders["bert"]], []), others=watch_routes([tmp_path])) as listener:
+        page.open(listener.address)
+        page.wait("!document.getElementById('training').hidden")
+        page.click("[data-language=hu]")
+        page.click("#theme")
+        page.click("#training")
+        page.wait("location.pathname === '/watch/' && document.documentElement?.lang === 'hu'")
+        assert page.value("document.documentElement.dataset.theme") == "dark"
+        assert listener.token not in page.value("location.href")
+        page.wait("document.querySelector('main')")
+        assert all(listener.token not in each for each in page.asked)
 
 
 PANELS = ("guess", "words", "similar", "pieces", "neighbours")

@@ -120,6 +120,30 @@ def test_a_guess_takes_the_place_of_a_blank_and_a_piece_continues_its_word() -> 
 
 
 @needs_node
+def test_words_of_any_script_are_told_apart() -> None:
+    texts = {
+        "می\u200cخواهم آب": ["می\u200cخواهم", "آب"],
+        "नमस्ते दुनिया": ["नमस्ते", "दुनिया"],
+        "我爱你": ["我", "爱", "你"],
+        "แมวกินปลา": ["แมว", "กิน", "ปลา"],
+        "e\u0301t\u00e9, 3,5 km": ["e\u0301t\u00e9", "3", "5", "km"],
+    }
+    got = run(
+        """
+        done(texts.map((text) => {
+          const parts = sentence.partsOf(text);
+          const whole = parts.map((part) => part.text).join("") === text && parts.every(
+            ({ begin, text: { length } }, i) => i + 1 === parts.length || begin + length === parts[i + 1].begin);
+          return whole && parts.filter((part) => part.kind === "word").map((part) => part.text);
+        }));
+        """,
+        "sentence",
+        texts=list(texts),
+    )
+    assert got == list(texts.values())
+
+
+@needs_node
 def test_only_the_latest_question_is_answered() -> None:
     got = run(
         """

@@ -110,6 +110,21 @@ def test_the_guesses_are_played_paused_and_chosen_by_keys(tmp_path: Path) -> Non
         assert not page.faults
 
 
+def test_thousands_of_checkpoints_are_some_hundred_frames(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run")
+    words = [f"w{i}" for i in range(3000)]
+    write_guesses(folder, words)
+    with served(watch_app([folder])) as listener, browsing(tmp_path / "profile") as page:
+        page.open(listener.address)
+        page.click("#tab-guesses")
+        page.wait("document.querySelector('.slot')?.textContent == 'w2999'")
+        assert int(page.value("document.querySelector('.player input').max")) == 188  # every 16th, and the last
+        write_guesses(folder, [*words, "w3000", "w3001"])
+        page.wait("document.querySelector('.slot').textContent == 'w3001'")
+        assert int(page.value("document.querySelector('.player input').max")) == 188
+        assert sum("/guesses?" in address for address in page.asked) <= 6
+
+
 def test_all_tabs_in_both_languages_fit_a_narrow_screen(tmp_path: Path) -> None:
     folder, other = write_run(tmp_path / "run"), write_run(tmp_path / "other")
     seal(folder / "vocab", {"entries": 5}, "c" * 64)
@@ -140,16 +155,20 @@ def test_all_tabs_in_both_languages_fit_a_narrow_screen(tmp_path: Path) -> None:
 
 def test_a_page_without_the_token_asks_for_it_and_one_without_a_server_waits(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run")
-    with browsing(tmp_path / "profile") as page:
-        with served(watch_app([folder])) as listener:
-            page.open(listener.address.partition("#")[0])
-            page.wait("document.querySelector('.trouble input') != null")
-            page.value("document.querySelector('.trouble input').focus()")
-            page.type(listener.token)
-            page.press("Enter")
-            page.wait("document.querySelector('.run') != null && document.querySelector('.trouble').hidden")
+    with served(watch_app([folder])) as listener, browsing(tmp_path / "profile") as page:
+        page.open(listener.address.partition("#")[0])
+        page.wait("document.querySelector('.trouble input') != null")
+        page.value("document.querySelector('.trouble input').focus()")
+        page.type(listener.token)
+        page.press("Enter")
+        page.wait("document.querySelector('.run') != null && document.querySelector('.trouble').hidden")
+        # The server itself is not ended: another one might get its port.
+        cut = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+        page.tell("Network.emulateNetworkConditions", offline=True, **cut)
         page.wait("document.querySelector('.trouble').textContent.startsWith('The server does not answer')")
         assert page.text(".run h2") == "run", "what was known is still shown"
+        page.tell("Network.emulateNetworkConditions", offline=False, **cut)
+        page.wait("document.querySelector('.trouble').hidden")
 
 
 def test_both_languages_say_the_same_things(tmp_path: Path) -> None:

@@ -20,8 +20,10 @@ export class Column {
     const { models, state, arrange } = this.page;
     // Checkpoints of a run have the same title.
     const titles = models.map((each) => each.title || each.id);
-    const title = ({ id, title }) =>
-      titles.filter((each) => each === title).length > 1 ? `${title} · ${id}` : title || id;
+    const title = ({ id, title }) => {
+      if (titles.filter((each) => each === title).length < 2) return title || id;
+      return id.startsWith(title) ? id : `${title} · ${id}`;
+    };
     if (models.length < 2) return element("div", { class: "head" }, element("h2", {}, title(this.described)));
     const options = models.map((each) =>
       element("option", { value: each.id, selected: each.id === this.described.id }, title(each)),

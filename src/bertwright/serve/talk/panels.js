@@ -65,7 +65,7 @@ export function bar(share, attributes, word, mark, number) {
     tag,
     { ...attributes, type: attributes.click ? "button" : undefined, class: `row ${attributes.class ?? ""}` },
     element("span", { class: "share", style: { "--share": width } }),
-    element("span", { class: "said" }, word, mark),
+    element("span", { class: "said", dir: "auto" }, word, mark),
     element("span", { class: "number" }, number),
   );
 }
@@ -109,7 +109,7 @@ export function reading(view, { best = () => undefined, words = () => [], heat =
   };
   return element(
     "p",
-    { class: "reading", role: "group", "aria-label": say("reading"), lang: view.language },
+    { class: "reading", role: "group", "aria-label": say("reading"), lang: view.language, dir: "auto" },
     lines(parts, button),
   );
 }

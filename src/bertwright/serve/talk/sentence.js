@@ -3,24 +3,33 @@
 // In the text a blank is two or more underscores, which anybody can type; a model gets its own mask instead. Offsets
 // are those of JavaScript, except in `asked`, whose offsets are what models answer with: code points.
 
-const PARTS = /_{2,}|\p{Script=Han}|[\p{L}\p{M}\p{N}]+/gu;
+const PARTS = /_{2,}|\p{Script=Han}|[\p{L}\p{M}\p{N}\u200C\u200D]+/gu;
+// Scripts whose words have no spaces between them.
+const UNSPACED =
+  /[\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}\p{Script=Hiragana}\p{Script=Katakana}]/u;
+const SEGMENTER = new Intl.Segmenter(undefined, { granularity: "word" });
 const MASKS = /\[MASK(?:=([^\]]*))?\]|<mask>/g;
 const BLANK = "___";
 
 // The words and blanks of a text, with what is between them: [{kind: "word" | "blank" | "gap", text, begin, blank}].
 export function partsOf(text) {
   const parts = [];
-  let end = 0,
-    blank = 0;
+  let end = 0;
+  let blank = 0;
   for (const { 0: found, index } of text.matchAll(PARTS)) {
     if (index > end) parts.push({ kind: "gap", text: text.slice(end, index), begin: end });
-    const isBlank = found.startsWith("__");
-    parts.push({ kind: isBlank ? "blank" : "word", text: found, begin: index, blank: isBlank ? blank++ : undefined });
+    if (found.startsWith("__")) parts.push({ kind: "blank", text: found, begin: index, blank: blank++ });
+    else for (const [word, at] of wordsOf(found)) parts.push({ kind: "word", text: word, begin: index + at });
     end = index + found.length;
   }
   if (end < text.length) parts.push({ kind: "gap", text: text.slice(end), begin: end });
   return parts;
 }
+
+const wordsOf = (letters) =>
+  UNSPACED.test(letters)
+    ? Array.from(SEGMENTER.segment(letters), ({ segment, index }) => [segment, index])
+    : [[letters, 0]];
 
 // A line of a recipe, or a text with masks as models have them: "The [MASK=fox] sleeps" hides a fox.
 export function read(line) {

@@ -36,10 +36,9 @@ const state = {
   fields: {},
   panel: "guess",
   chosen: [],
-  language: "",
-  theme: "",
   first: 0,
 };
+const looks = { language: "", theme: "" };
 let model,
   models = [],
   columns = [],
@@ -81,9 +80,11 @@ function choosePossible() {
   if (!able().some((each) => each.id === state.panel)) state.panel = able()[0]?.id ?? "pieces";
 }
 
-// What a page keeps while its tab is open, so that a reload loses nothing.
+// A page keeps what is asked while its tab is open, so that a reload loses nothing; and how it looks for longer, as the
+// page about the training does.
 function restore() {
   try {
+    for (const key of Object.keys(looks)) looks[key] = localStorage.getItem(`bertwright-${key}`) ?? "";
     Object.assign(state, JSON.parse(sessionStorage.getItem(KEPT_STATE)));
   } catch {
     // Without storage, or with what another version kept, the page begins anew.
@@ -93,6 +94,7 @@ function restore() {
 function keep() {
   try {
     sessionStorage.setItem(KEPT_STATE, JSON.stringify(state));
+    for (const [key, value] of Object.entries(looks)) if (value) localStorage.setItem(`bertwright-${key}`, value);
   } catch {
     // A page from a file may have no storage.
   }
@@ -184,7 +186,7 @@ function offer() {
   const all = examples(),
     some = [...all, ...all].slice(state.first, state.first + Math.min(SHOWN, all.length));
   const lines = some.map((sentence) =>
-    element("button", { type: "button", class: "example", click: () => change(sentence) }, sentence.text),
+    element("button", { type: "button", class: "example", dir: "auto", click: () => change(sentence) }, sentence.text),
   );
   const more = element(
     "button",
@@ -268,7 +270,8 @@ function listen() {
   });
   for (const button of document.querySelectorAll("[data-language]")) {
     button.addEventListener("click", () => {
-      state.language = button.dataset.language;
+      looks.language = button.dataset.language;
+      keep();
       translate();
       if (models.length) arrange();
     });
@@ -276,7 +279,7 @@ function listen() {
   if (!CSS.supports("field-sizing", "content")) addEventListener("input", ({ target }) => grow(target));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", translate);
   at("theme").addEventListener("click", () => {
-    state.theme = dark() ? "light" : "dark";
+    looks.theme = dark() ? "light" : "dark";
     translate();
     keep();
   });
@@ -300,13 +303,13 @@ function blankAtCursor(field) {
   field.setSelectionRange(end, end);
 }
 
-const dark = () => (state.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+const dark = () => (looks.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
 
 function translate() {
-  const language = speak(state.language || navigator.language);
+  const language = speak(looks.language || navigator.language);
   const root = document.documentElement;
   root.lang = language;
-  if (state.theme) root.dataset.theme = state.theme;
+  if (looks.theme) root.dataset.theme = looks.theme;
   for (const each of document.querySelectorAll("[data-text]")) each.textContent = say(each.dataset.text);
   for (const each of document.querySelectorAll("[data-language]")) {
     each.setAttribute("aria-pressed", String(each.dataset.language === language));

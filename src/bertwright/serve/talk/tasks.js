@@ -68,7 +68,7 @@ const tag = {
         element("small", { title: share }, full.startsWith("I-") ? "\u00a0" : kind),
       );
     });
-    return [element("p", { class: "tags" }, tagged)];
+    return [element("p", { class: "tags", dir: "auto" }, tagged)];
   },
 };
 
@@ -95,7 +95,7 @@ const answer = {
       inText
         ? element(
             "p",
-            { class: "context" },
+            { class: "context", dir: "auto" },
             text.slice(0, begin).join(""),
             element("mark", {}, found.answer),
             text.slice(end).join(""),
@@ -132,7 +132,10 @@ const similar = {
   show: ({ fields }, found) => {
     if (!fields.query?.trim() || !linesOf(fields.texts).length) return hint("noTexts");
     const rows = (found ?? []).map(({ text, score }) => element("li", {}, bar(score, {}, text, "", decimal(score))));
-    return [element("div", { class: "list wide" }, element("ol", {}, rows))];
+    return [
+      element("div", { class: "list wide" }, element("ol", {}, rows)),
+      element("p", { class: "note" }, say("likeness")),
+    ];
   },
 };
 

@@ -54,6 +54,8 @@ const ENGLISH = {
   instead: "Put it in the place of “{old}”",
   severalPieces: "{count} pieces",
   pieceCount: "{words} words, {pieces} pieces",
+  likeness:
+    "The cosine of the texts' vectors. Before a model is trained for this (“bertwright embed”), it is often wrong.",
   noNeighbours: "Write a word.",
   closeness: "How close the model's vectors of the two words are (cosine).",
   goTo: "Show its neighbours",
@@ -156,6 +158,8 @@ const HUNGARIAN = {
   instead: "Beírás e helyett: „{old}”",
   severalPieces: "{count} darab",
   pieceCount: "{words} szó, {pieces} darab",
+  likeness:
+    "A szövegek vektorainak koszinusza. Amíg egy modellt erre nem tanítanak („bertwright embed”), gyakran téved.",
   noNeighbours: "Írjon be egy szót.",
   closeness: "A két szó vektorainak közelsége a modellben (koszinusz).",
   goTo: "A szomszédai",

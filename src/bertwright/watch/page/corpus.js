@@ -28,7 +28,7 @@ export class Corpus {
     this.root.replaceChildren(
       element("h2", {}, text("dropTitle")),
       this.#numbers(),
-      this.#funnel(),
+      element("div", { class: "funnel" }, this.#funnel()),
       this.examples,
       element("h2", {}, text("sentencesTitle")),
       element("p", { class: "bar" }, this.kinds),

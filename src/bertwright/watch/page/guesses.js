@@ -4,7 +4,7 @@ import { ask } from "./data.js";
 import { element } from "./markup.js";
 import { percent, text, whole } from "./texts.js";
 
-const FRAME = 700;
+const FRAME = 700, FRAMES = 240;
 
 export class Guesses {
   constructor(page) {
@@ -20,15 +20,28 @@ export class Guesses {
   async update(run) {
     if (this.run !== run.i || String(this.version?.[0]) !== String(run.guesses.version[0])) {
       this.#stop();
-      Object.assign(this, { run: run.i, rows: [], at: -1, follows: true, drawn: null });
+      Object.assign(this, { run: run.i, known: new Map(), rows: [], at: -1, follows: true, drawn: null });
     }
     this.version = run.guesses.version;
-    while (this.rows.length < this.version[1] && this.run === run.i) {
-      const answer = await ask("guesses", { run: run.i, begin: this.rows.length });
-      if (this.run !== run.i || !answer.rows.length || String(answer.version[0]) !== String(this.version[0])) break;
-      this.rows.push(...answer.rows);
-    }
-    this.#show(this.follows || this.at >= this.rows.length ? this.rows.length - 1 : this.at);
+    const rows = await this.#fetch(this.version[1]);
+    if (!rows) return;
+    const at = rows.indexOf(this.rows[this.at]);
+    this.rows = rows;
+    this.#show(this.follows || at < 0 ? rows.length - 1 : at);
+  }
+
+  // Of thousands of checkpoints, some hundred spread evenly, and the newest; null if the run is another one by now.
+  async #fetch(count) {
+    const { run, known } = this, stride = 2 ** Math.max(0, Math.ceil(Math.log2(count / FRAMES)));
+    const take = async (begin, step) => {
+      const answer = await ask("guesses", { run, begin, stride: step });
+      answer.rows.forEach((row, i) => known.set(begin + i * step, row));
+      return answer.rows.length > 0 && this.run === run && String(answer.version[0]) === String(this.version[0]);
+    };
+    for (let next = 0; next < count; next += stride) if (!known.has(next) && !(await take(next, stride))) return null;
+    if (count && !known.has(count - 1) && !(await take(count - 1, 1))) return null;
+    const wanted = [...known.keys()].filter((number) => number < count && (number % stride === 0 || number === count - 1));
+    return wanted.sort((a, b) => a - b).map((number) => known.get(number));
   }
 
   leave() {
