@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +20,7 @@ from bertwright.cli.options import Json, Listening, folder_option, load_recipe, 
 from bertwright.cli.text import json_line, terminal_width, visible, wrap
 from bertwright.core.files import read_bytes, read_typed
 from bertwright.core.json_values import parse_json
-from bertwright.core.numbers import percent
+from bertwright.core.numbers import percent, pluralize
 from bertwright.pipeline.stage import STAGES
 from bertwright.shipped import shipped
 
@@ -35,7 +35,9 @@ _ABOUT = (
     "written to {folder}. Ctrl-C stops it; the same command goes on."
 )
 _SHOWN = 3
-"""Blanks that are answered at the end."""
+"""Sentences whose answers are shown at the end."""
+_WATCHED = 11
+"""Number of the sentence, from 0, whose answer is shown during training: one that begins like many of the text."""
 
 
 @dataclass(frozen=True)
@@ -121,41 +123,44 @@ def _report_without_export(recipe: Recipe, path: Path, narrator: Narrator) -> No
 
 
 def _answers(folder: RunFolder) -> list[dict[str, Any]]:
-    """What the model answered to some sentences of the recipe."""
+    """What the model answered to the sentences of the recipe."""
     from bertwright.evaluate.shapes import PREDICTIONS
 
     answers = read_typed(folder.artifact("evaluate").file("predictions.json"), PREDICTIONS)
-    return _some(answers)
-
-
-def _some(answers: Sequence[Any]) -> list[dict[str, Any]]:
-    """Some of the answers to sentences of the recipe, spread over its list, the last first."""
-    lines = [dict(each) for each in answers if each["source"] == "cloze"]
-    return lines[:: max(1, len(lines) // _SHOWN)][:_SHOWN][::-1]
+    return [{**each} for each in answers if each["source"] == "cloze"]
 
 
 def _newest_guess(folder: Path) -> str:
-    """The first of these sentences with what training recorded last as the answer; "" if it has not."""
+    """A sentence of the recipe with what training recorded last as the answer; "" if it has not."""
     file = folder / "train" / "guesses.jsonl"
     rows = (
         [line for line in read_bytes(file).splitlines(keepends=True) if line.endswith(b"\n")] if file.exists() else []
     )
-    asked = _some(parse_json(rows[-1])["answers"]) if rows else []
-    return asked[0]["text"].replace("[MASK]", f"[{asked[0]['top'][0]['token']}]") if asked else ""
+    asked = [each for each in parse_json(rows[-1])["answers"] if each["source"] == "cloze"] if rows else []
+    if not asked:
+        return ""
+    answer = asked[min(_WATCHED, len(asked) - 1)]
+    return str(answer["text"].replace("[MASK]", f"[{answer['top'][0]['token']}]"))
 
 
 def _told(answers: list[dict[str, Any]]) -> Iterator[str]:
     """Lines of sentences with a blank and the model's words for it."""
     if not answers:  # an override took them away
         return
+    surest = sorted(answers, key=lambda answer: -answer["top"][0]["probability"])
+    right = [answer for answer in surest if answer["gold"] in (None, answer["top"][0]["token"])]
+    wrong = [answer for answer in surest if answer not in right]
+    text = (
+        f"Of {pluralize(len(answers), 'sentence')} that it has not read, the model's first guess is right for "
+        f"{len(right)}. Those that it is surest of, right and wrong:"
+    )
     yield ""
-    yield from wrap("", "What the model answers to sentences that are not in its text:", terminal_width())
-    for answer in answers:
+    yield from wrap("", text, terminal_width())
+    for answer in [*right[:2], *wrong][:_SHOWN]:
         words = [f"{each['token']} {percent(each['probability'], 0)}" for each in answer["top"][:3]]
-        gold = answer["gold"]
-        other = f"   (meant: {gold})" if gold not in (None, answer["top"][0]["token"]) else ""
         yield from wrap("  ", answer["text"].replace("[MASK]", "____"), terminal_width())
-        yield f"      {', '.join(words)}{other}"
+        meant = f"   (meant: {answer['gold']})" if answer in wrong else ""
+        yield f"      {', '.join(words)}{meant}"
 
 
 def _commands(folder: Path) -> dict[str, str]:
