@@ -79,6 +79,7 @@ def test_blanks_keep_their_words_while_the_text_is_edited() -> None:
 @needs_node
 def test_lines_of_recipes_are_read_and_sent_with_the_models_mask() -> None:
     lines = ["The [MASK=fox] 🦊 sleeps [MASK].", "___ and [MASK=b].", "<mask> x", "no blank"]
+    typed = "[MASK] and __, <mask> or [mask] <b>"
     got = run(
         """
         done(lines.map((line) => {
@@ -86,11 +87,13 @@ def test_lines_of_recipes_are_read_and_sent_with_the_models_mask() -> None:
           const { text: sent, places } = sentence.asked(sentence.partsOf(text), "[MASK]");
           const cut = places.map(({ begin, end }) => [...sent].slice(begin, end).join(""));
           return { text, hidden, sent, whole: cut.join("") === sent };
-        }));
+        }).concat(sentence.asked(sentence.partsOf(typed), "[MASK]").text));
         """,
         "sentence",
         lines=lines,
+        typed=typed,
     )
+    assert got.pop() == "[MASK] and [MASK], [MASK] or [mask] <b>"
     assert [(each["text"], each["hidden"], each["sent"]) for each in got] == [
         ("The ___ 🦊 sleeps ___.", ["fox", None], "The [MASK] 🦊 sleeps [MASK]."),
         ("___ and ___.", [None, "b"], "[MASK] and [MASK]."),

@@ -1,9 +1,9 @@
 // A sentence with blanks: {text, hidden}, where `hidden` has, for each blank, the word that was there, or null.
 //
-// In the text a blank is two or more underscores, which anybody can type; a model gets its own mask instead. Offsets
-// are those of JavaScript, except in `asked`, whose offsets are what models answer with: code points.
+// In the text a blank is two or more underscores, which anybody can type, or a mask; a model gets its own mask instead.
+// Offsets are those of JavaScript, except in `asked`, whose offsets are what models answer with: code points.
 
-const PARTS = /_{2,}|\p{Script=Han}|[\p{L}\p{M}\p{N}\u200C\u200D]+/gu;
+const PARTS = /_{2,}|\[MASK\]|<mask>|\p{Script=Han}|[\p{L}\p{M}\p{N}\u200C\u200D]+/gu;
 // Scripts whose words have no spaces between them.
 const UNSPACED =
   /[\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}\p{Script=Hiragana}\p{Script=Katakana}]/u;
@@ -18,7 +18,7 @@ export function partsOf(text) {
   let blank = 0;
   for (const { 0: found, index } of text.matchAll(PARTS)) {
     if (index > end) parts.push({ kind: "gap", text: text.slice(end, index), begin: end });
-    if (found.startsWith("__")) parts.push({ kind: "blank", text: found, begin: index, blank: blank++ });
+    if (/^[_[<]/.test(found)) parts.push({ kind: "blank", text: found, begin: index, blank: blank++ });
     else for (const [word, at] of wordsOf(found)) parts.push({ kind: "word", text: word, begin: index + at });
     end = index + found.length;
   }
