@@ -10,6 +10,7 @@ from tests.browser import Page, browsing, needs_browser
 from tests.served import served
 from tests.unit.watch.test_run import seal, write_run
 
+from bertwright.corpus.filter import REASONS
 from bertwright.watch.app import watch_app
 
 pytestmark = [pytest.mark.heavy, needs_browser]
@@ -88,6 +89,7 @@ def test_the_guesses_are_played_paused_and_chosen_by_keys(tmp_path: Path) -> Non
     write_guesses(folder, ["the", "boat", "river"])
     with served(watch_app([folder])) as listener, browsing(tmp_path / "profile") as page:
         page.open(listener.address)
+        page.wait("document.querySelector('.chart') != null")  # until then, what is below moves
         page.click("#tab-guesses")
         page.wait("document.querySelector('.slot')?.textContent == 'river'")
         assert page.text(".sentence") == "The river <i>flows</i>.", "a text is a text"
@@ -185,4 +187,6 @@ def test_both_languages_say_the_same_things(tmp_path: Path) -> None:
         page.open(listener.address)
         page.wait("document.querySelector('.run') != null")
         english, hungarian = page.value(keys)
-    assert english == hungarian and len(english) > 80
+    translated = {name.removeprefix(".reasons.") for name in hungarian if name.startswith(".reasons.")}
+    assert [name for name in hungarian if not name.startswith(".reasons.")] == english and len(english) > 80
+    assert translated == set(REASONS)

@@ -56,7 +56,7 @@ export class Corpus {
       size == null ? "" : short(size),
     ];
     const reason = ([name, count]) =>
-      row(element("button", { type: "button", class: "link lost", click: () => this.#show(name, 0) }, counts.reasons?.[name] ?? name), count, sizes.dropped?.[name], "lost");
+      row(element("button", { type: "button", class: "link lost", click: () => this.#show(name, 0) }, this.#reason(name)), count, sizes.dropped?.[name], "lost");
     const later = LATER.filter((name) => counts[name]).map((name) => {
       const button = element("button", { type: "button", class: "link lost", click: () => this.#show(name, 0) }, text(name));
       return row(button, counts[name], sizes[name], "lost");
@@ -79,9 +79,14 @@ export class Corpus {
     );
   }
 
+  #reason(name) {
+    const own = text("reasons")[name] ?? this.counts.reasons?.[name] ?? text("rules")[name];
+    return own ?? text(name);
+  }
+
   async #show(reason, page) {
     const found = await ask("dropped", { run: this.run, reason: REASONS[reason] ?? reason, page });
-    const name = this.counts.reasons?.[reason] ?? (text("rules")[reason] ?? text(reason));
+    const name = this.#reason(reason);
     const items = found.items.map((item) => {
       const title = item.title || item.source;
       // A link only where it leads to a page of the web, whatever a document says.

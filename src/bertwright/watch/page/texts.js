@@ -266,6 +266,24 @@ const HUNGARIAN = {
   page: "{page}. oldal, összesen {count}",
   scoresTitle: "A kész modell pontjai",
   notesTitle: "Amit a sorok mondanak",
+  // Why documents are dropped is said by the corpus itself, in English.
+  reasons: {
+    empty: "tisztítás után nem maradt szöveg",
+    mean_words: "túl kevés szó egy mondatban",
+    min_sentences: "túl kevés mondat",
+    max_sentences: "túl sok mondat",
+    min_tokens: "túl rövid",
+    max_tokens: "túl hosszú",
+    wordless: "túl sok mondat szó nélkül",
+    punctuation: "túl sok írásjel",
+    upper: "túl sok nagybetű",
+    digits: "túl sok számjegy",
+    foreign: "túl sok idegen betű",
+    min_words: "túl kevés szó",
+    running: "túl kevés folyó szöveg (lista)",
+    repeated: "ugyanazok a mondatok újra meg újra",
+    language: "más nyelvű",
+  },
 };
 
 const TABLES = { en: ENGLISH, hu: HUNGARIAN };
