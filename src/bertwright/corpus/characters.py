@@ -154,14 +154,6 @@ def _letters_of(scripts: str) -> str:
     return "".join(letters)
 
 
-# The blocks that hold combining marks.
-_BLOCKS = (
-    (0x300, 0x3100), (0xA000, 0xAC00), (0xFB00, 0xFE30), (0x10100, 0x10400), (0x10A00, 0x12000), (0x16A00, 0x17000),
-    (0x1BC00, 0x1D300), (0x1DA00, 0x1EA00),
-)  # fmt: skip
-_ALL_MARKS = [c for block in _BLOCKS for c in map(chr, range(*block)) if unicodedata.category(c)[0] == "M"]
-
-
 def ranges(characters: Iterable[str]) -> str:
     """The characters as ranges for a `[class]` of a regular expression."""
     runs: list[list[int]] = []
@@ -176,32 +168,45 @@ def ranges(characters: Iterable[str]) -> str:
 JOINERS = "\u180e\u200c\u200d"
 """Of no width, and spelling: the Mongolian vowel separator; the non-joiner and joiner of Persian and the scripts of
 India."""
-MARKS = ranges([*_ALL_MARKS, *JOINERS])
-"""What stands within words besides letters, in a `[class]`: the combining marks of all scripts, and `JOINERS`. Neither
-`\\w` nor `isalpha` knows them, so "कि" is no word to these."""
-_NO_LETTERS = re.compile(f"[{MARKS}]+")
+
+
+def in_word(character: str) -> bool:
+    """Whether a character ("": none) is part of a word or number: a letter, a mark, a joiner or a digit.
+
+    Neither `\\w` nor `isalpha` knows combining marks, so "कि" is no word to these.
+    """
+    return character.isalnum() or (not character.isascii() and _is_mark(character))
 
 
 def bare(word: str) -> str:
     """The word without combining marks and joiners: `isalpha` holds for what is left of a word of any script, and its
     length is that of the word in letters.
     """
-    return word if word.isascii() else _NO_LETTERS.sub("", word)
-
-
-_KILLERS = ranges(mark for mark in _ALL_MARKS if unicodedata.combining(mark) == 9)
-"""The viramas, which join a letter to the next one."""
-_SYLLABLE = re.compile(rf"[^\W\d_][{MARKS}]*(?:(?<=[{_KILLERS}\u200d])[^\W\d_][{MARKS}]*)*")
+    return word if word.isascii() else "".join(c for c in word if not _is_mark(c))
 
 
 def is_syllable(word: str) -> bool:
     """Whether the word is one letter with its marks, or letters that a virama joins to one syllable: "कि", "श्री"."""
-    return _SYLLABLE.fullmatch(word) is not None
+    # Most words have two letters side by side.
+    if not word[:1].isalpha() or (len(word) > 1 and word[1].isalnum()):
+        return False
+    before = ""
+    for character in word[1:]:
+        if not _is_mark(character) and not (character.isalpha() and _joins(before)):
+            return False
+        before = character
+    return True
 
 
-def in_word(character: str) -> bool:
-    """Whether a character ("": none) is part of a word or number: a letter, a mark, a joiner or a digit."""
-    return character.isalnum() or _NO_LETTERS.match(character) is not None
+def _is_mark(character: str) -> bool:
+    """Whether a character is a combining mark of any script, or one of `JOINERS`."""
+    # A regular expression takes milliseconds to compile a class of all marks.
+    return unicodedata.category(character)[0] == "M" or character in JOINERS
+
+
+def _joins(mark: str) -> bool:
+    """Whether a mark ("": none) joins its letter to the next one: a virama, or the joiner."""
+    return mark == "\u200d" or (mark != "" and unicodedata.combining(mark) == 9)
 
 
 UNSPACED = (
@@ -219,7 +224,8 @@ digit or Latin letter. Anywhere else it is only a place to break a line."""
 
 # Normalisation sorts a run of combining marks in quadratic time. Unicode's Stream-Safe Text Format
 # (UAX #15) limits a run to 30; no language comes near. Marks beyond the BMP are left unchanged.
-_MARKS = ranges(mark for mark in _ALL_MARKS if mark < "\U00010000" and unicodedata.combining(mark))
+_BLOCKS = ((0x300, 0x3100), (0xA000, 0xAC00), (0xFB00, 0xFE30))  # that hold combining marks
+_MARKS = ranges(mark for block in _BLOCKS for mark in map(chr, range(*block)) if unicodedata.combining(mark))
 _STEP = 16
 # A run of 32 marks leaves two adjacent marks in every sixteenth character of a text, which is quick to search.
 _SAMPLED = re.compile(f"[{_MARKS}]{{2}}")

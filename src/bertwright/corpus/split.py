@@ -16,15 +16,13 @@ from itertools import pairwise
 
 import sentencex
 
-from bertwright.corpus.characters import MARKS, is_small, is_syllable
+from bertwright.corpus.characters import bare, is_small, is_syllable
 from bertwright.corpus.hidden_marks import CLOSES, OPENS, hide_marks
 from bertwright.corpus.join_rules import OPENING, STOPS, JoinRules, join_rules
 
 _HYPHENS = ("-", "\u2010", "\u2011")
 _IN_NAME = re.compile(r"[A-Za-z\d][!?]+ *\Z")
 _NAME_GOES_ON = re.compile("[A-Za-z\u30a1-\u30ff]")
-_OWN_STOP = re.compile(rf"(?![A-Za-z])[^\W\d_][{MARKS}]*\.\Z")
-"""A stop after a letter that is not Latin."""
 _WORD = re.compile(r"\w")
 _GOES_ON = frozenset(",:;/)]},،؛、，；：፣፤፥")
 _COMMAS = "၊၏᭞꧈"
@@ -117,9 +115,15 @@ def _joins(rules: JoinRules, left: str, right: str) -> bool:
             return True
         if rules.names and last in "!?" and (_IN_NAME.search(left) or (first != " " and _NAME_GOES_ON.match(right))):
             return True
-    elif not rules.stops and _OWN_STOP.search(left):
+    elif not rules.stops and _ends_own_word(left):
         return True
     return rules.joins(left, right)
+
+
+def _ends_own_word(left: str) -> bool:
+    """Whether the stop at the end of `left` follows a letter that is not Latin."""
+    letter = bare(left[left.rfind(" ") + 1 : -1])[-1:]
+    return letter.isalpha() and not letter.isascii()
 
 
 def _is_part_of_token(start: str) -> bool:

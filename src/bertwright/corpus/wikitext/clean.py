@@ -11,7 +11,6 @@ import re
 from bertwright.corpus.config import WikitextConfig
 from bertwright.corpus.sources.format import Paragraph
 from bertwright.corpus.wikitext.definitions import Definitions, Expander
-from bertwright.corpus.wikitext.dictionary import without_word_lists
 from bertwright.corpus.wikitext.marked_words import LOST
 from bertwright.corpus.wikitext.polish import keep_powers, polish
 from bertwright.corpus.wikitext.regions import cut_regions, without_tabs
@@ -65,6 +64,9 @@ def paragraphs(
     if "<tabber" in text:
         text = without_tabs(text)
     if site.project == "wiktionary":
+        # Not loaded for other projects: compiling its patterns takes milliseconds.
+        from bertwright.corpus.wikitext.dictionary import without_word_lists
+
         text = without_word_lists(text, templates)
     text = _without_inline_marks(resolve(text, page))
     blocks, is_heading = _blocks(text)

@@ -50,14 +50,19 @@ def mark(kind: str, words: str = "") -> str:
 
 def without_marks(text: str) -> str:
     """`text` without the marker characters, which a page itself may contain."""
-    return _MARKS.sub("", text)
+    return text if text.isascii() else _MARKS.sub("", text)
 
 
 def keep_words(text: str) -> str:
     """`text` with the marked words kept that are part of a sentence, and the others removed."""
-    if _END not in text:
-        return text
-    return "\n".join(_line(line) if _END in line else line for line in text.split("\n"))
+    kept: list[str] = []
+    position = 0
+    while (place := text.find(_END, position)) >= 0:
+        start, stop = text.rfind("\n", position, place) + 1 or position, text.find("\n", place)
+        stop = stop if stop >= 0 else len(text)
+        kept += text[position:start], _line(text[start:stop])
+        position = stop
+    return "".join([*kept, text[position:]]) if kept else text
 
 
 def _line(line: str) -> str:

@@ -29,8 +29,12 @@ class Field:
 
     def __call__(self, arguments: Arguments) -> str | None:
         """The field's text; None if the call lacks it."""
-        value = next((arguments[name] for name in self.names if arguments.get(name)), None)
-        if value is None or (self.allowed is not None and value not in self.allowed):
+        for name in self.names:
+            if value := arguments.get(name):
+                break
+        else:
+            return None
+        if self.allowed is not None and value not in self.allowed:
             return None
         return value if self.shown else ""
 

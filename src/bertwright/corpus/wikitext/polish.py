@@ -2,14 +2,15 @@
 
 import re
 
-from bertwright.corpus.characters import MARKS, WORD_BREAK, compose, is_small
+from bertwright.corpus.characters import WORD_BREAK, compose, in_word, is_small
 from bertwright.corpus.wikitext.regions import decode_references, restore_literals
 
 # Control characters and every kind of space except the line feed.
 _SPACE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 # Soft hyphen, bidi controls, word joiner, byte-order mark, and a zero-width space, except where it separates words, as
 # in Khmer. The zero-width joiner and non-joiner stay: they are spelling in Bengali, Marathi and Persian.
-_INVISIBLE = re.compile(f"[\xad\u061c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]|(?!{WORD_BREAK})\u200b")
+_INVISIBLE = re.compile("[\xad\u061c\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
+_ZERO_WIDTH_SPACE = re.compile(f"(?!{WORD_BREAK})\u200b")
 # Two patterns, not one alternation: a pattern that begins with a fixed character is four times as fast.
 # After an ASCII letter or digit they are code: "main()", "int[]".
 _EMPTY_BRACKETS = (
@@ -22,9 +23,8 @@ _SPACE_BEFORE_CLOSING = re.compile(" (?=[,;)։،؛。])")
 _STOP_TWICE = re.compile(r"\. \.(?![\w.])")
 _SPACE_BEFORE_STOP = re.compile(r" \.(?![\w.])")
 _MARK_BEFORE_STOP = {mark: re.compile(rf" {mark}\.(?![\w.])") for mark in "–—:"}
-# Two stops that had a footnote between them; two dots before a lower-case letter are a pause of the author's. The text
-# before is checked last: a pattern that does not begin with a fixed character is tried at every position of the page.
-_STOP_AGAIN = re.compile(rf"\.\.(?<=[\w{MARKS})\]»”\"]\.\.)(?=\n|$| (\w)| \W)")
+_STOP_AGAIN = re.compile(r"\.\.(?=\n|$| (\w)| \W)")
+_BEFORE_STOPS = ")]»”\"_"
 # The same for full-width punctuation, which is not followed by a space: of consecutive marks only the first is kept,
 # and none before a closing mark.
 _FULL_WIDTH = [
@@ -38,11 +38,20 @@ _FULL_WIDTH = [
 _DANGLING = [re.compile(rf"{mark}(?=[,،)]|\.(?![\w.]))") for mark in ",;:؛،"]
 
 
+def _one_stop(stops: re.Match[str]) -> str:
+    """One of two stops that had a footnote between them; both after no word, and where two dots before a lower-case
+    letter are a pause of the author's."""
+    before = stops.string[stops.start() - 1 : stops.start()]
+    pause = stops[1] and is_small(stops[1])
+    return ".." if pause or not (before and (before in _BEFORE_STOPS or in_word(before))) else "."
+
+
 _MINUS = "&minus;|&ndash;|&#8722;|[-−–]"
 _POWER = re.compile(
-    rf"(?<=[\w)\]'’])<sup(?:\s[^<>]*+)?>\s*((?:{_MINUS}|\+)?[0-9]{{1,4}}(?:{_MINUS}|\+)?)\s*</sup\s*>", re.IGNORECASE
+    rf"<sup(?<=[\w)\]'’]<sup)(?:\s[^<>]*+)?>\s*((?:{_MINUS}|\+)?[0-9]{{1,4}}(?:{_MINUS}|\+)?)\s*</sup\s*>",
+    re.IGNORECASE,
 )
-_INDEX = re.compile(r"(?<=[0-9])<sub(?:\s[^<>]*+)?>\s*([0-9]{1,4})\s*</sub\s*>", re.IGNORECASE)
+_INDEX = re.compile(r"<sub(?<=[0-9]<sub)(?:\s[^<>]*+)?>\s*([0-9]{1,4})\s*</sub\s*>", re.IGNORECASE)
 _ANY_MINUS = re.compile(_MINUS)
 RAISED = str.maketrans("0123456789-−+n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁻⁺ⁿ")
 """The raised form of each character of an exponent."""
@@ -73,6 +82,8 @@ def polish(text: str) -> str:
         return close_gaps(compose(text))
     # The characters replaced here, and those of literal text, are not printable, so most lines can be skipped.
     text = "\n".join(line if line.isprintable() else _INVISIBLE.sub("", _SPACE.sub(" ", line)) for line in lines)
+    if "\u200b" in text:
+        text = _ZERO_WIDTH_SPACE.sub("", text)
     # Literal text is restored last, so that no part of it is mistaken for a gap.
     return restore_literals(close_gaps(compose(text)))
 
@@ -92,7 +103,7 @@ def close_gaps(text: str) -> str:
     if " ." in text:
         text = _SPACE_BEFORE_STOP.sub(".", _STOP_TWICE.sub(".", text))
     if ".." in text:
-        text = _STOP_AGAIN.sub(lambda stops: ".." if stops[1] and is_small(stops[1]) else ".", text)
+        text = _STOP_AGAIN.sub(_one_stop, text)
     if "。" in text:
         for gap, left in _FULL_WIDTH:
             text = gap.sub(left, text)

@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,10 +79,15 @@ class Templates:
         if key in self.patterns:
             return self.patterns[key], 0, 0
         # One line of the table serves {{lang-hu|…}}, {{lang-uk|…}} and all others of the family.
-        for start, end, ways in self.families:
-            if key.startswith(start) and _is_in(key, start, end):
-                return ways, len(start), len(end)
+        if key.startswith(self._starts):
+            for start, end, ways in self.families:
+                if _is_in(key, start, end):
+                    return ways, len(start), len(end)
         return None
+
+    @cached_property
+    def _starts(self) -> tuple[str, ...]:
+        return tuple({start for start, _, _ in self.families})
 
 
 def _is_in(key: str, start: str, end: str) -> bool:
@@ -160,7 +165,7 @@ def arguments(values: list[str]) -> dict[str, str]:
     named = {}
     position = 0
     for value in values:
-        name = _NAMED.match(value)
+        name = _NAMED.match(value) if "=" in value else None
         if name:
             named[name[1]] = value[name.end() :].strip()
         else:

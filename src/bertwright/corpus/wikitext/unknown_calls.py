@@ -105,7 +105,11 @@ def mark_call(name: str, values: Sequence[str], *, alone: bool = False) -> str:
         return ""
     if not values:
         return "" if alone else _named(key)
-    unnamed = [_POSITION.sub("", value) for value in values if not _NAMED.match(value)]
+    unnamed = [
+        _POSITION.sub("", value) if "=" in value else value
+        for value in values
+        if "=" not in value or not _NAMED.match(value)
+    ]
     if len(values) - len(unnamed) > _MOST_NAMED:
         return ""
     if alone:
