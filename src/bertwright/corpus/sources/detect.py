@@ -6,6 +6,7 @@ import codecs
 import csv
 import re
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 from bertwright.core.files import naming
@@ -121,6 +122,12 @@ def _beginning(path: Path) -> bytes:
 
 
 def _head(file: File) -> bytes:
+    return _read_head(file, file.state)
+
+
+# Cached, because every check of a recipe asks, and the first block of a bz2 file can only be decoded whole.
+@lru_cache(maxsize=64)
+def _read_head(file: File, state: tuple[int, int]) -> bytes:
     head = b""
     for block in Reader(file, size=_HEAD):
         head += block

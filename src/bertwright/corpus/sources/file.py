@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import hashlib
-import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +43,12 @@ class File:
     def size(self) -> int:
         """Size of the file on disk, in bytes."""
         return self.path.stat().st_size
+
+    @property
+    def state(self) -> tuple[int, int]:
+        """Its size and the time of its last change: what was read of it is still true while these are the same."""
+        found = self.path.stat()
+        return found.st_size, found.st_mtime_ns
 
 
 class Reader:
@@ -82,6 +87,8 @@ class Reader:
     def _members(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         """The files of an archive, each with a line feed at its end; those whose names begin with "." or "_" are left
         out, as in a folder."""
+        import tarfile
+
         try:
             stream: Any = _Stream(blocks)  # of what a file has, tarfile only needs `read`
             with tarfile.open(fileobj=stream, mode="r|", bufsize=_TAR_BLOCK) as archive:

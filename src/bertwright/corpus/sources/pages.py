@@ -10,7 +10,6 @@ import re
 from urllib.parse import unquote
 
 from bertwright.corpus.config import SourceConfig
-from bertwright.corpus.html_text import page_address, read_html
 from bertwright.corpus.sources.dump import Header
 from bertwright.corpus.sources.file import ExtractJob, File, Reader
 from bertwright.corpus.sources.format import Article, PassedOverError
@@ -50,6 +49,8 @@ def charset(head: bytes) -> str:
 
 
 def _parse(job: ExtractJob, offset: int, html: str) -> Article | None:
+    from bertwright.corpus.html_text import read_html  # loaded only where there are pages
+
     page = read_html(html, job.config.wikitext.maths)
     if page.kind == "redirects":
         raise PassedOverError(page.kind)
@@ -67,6 +68,8 @@ def _parse(job: ExtractJob, offset: int, html: str) -> Article | None:
 
 def _read_header(file: File, config: SourceConfig) -> Header:
     """The address of the first page, which tells the licence of a wiki of Wikimedia."""
+    from bertwright.corpus.html_text import page_address
+
     head = b""
     for block in Reader(file, size=_HEAD):
         head += block

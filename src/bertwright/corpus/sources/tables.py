@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bertwright.core.errors import ArtifactError, MissingExtraError
 from bertwright.core.files import read_json
@@ -21,7 +21,9 @@ from bertwright.corpus.sources.dump import Header
 from bertwright.corpus.sources.file import ExtractJob, File, Piece
 from bertwright.corpus.sources.format import Article, PassedOverError, SourceFormat
 from bertwright.corpus.sources.records import count_article, count_passed, document, most_replaced
-from bertwright.corpus.sources.schemas import Schema, header_of, schema_of
+
+if TYPE_CHECKING:  # known data sets are loaded only where a table is read
+    from bertwright.corpus.sources.schemas import Schema
 
 FACTS = ("id", "title", "url", "revision", "revid")
 PIECE_BYTES = 8 * 2**20
@@ -108,6 +110,8 @@ class _Files:
 
     def documents(self, job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> Iterator[Article]:
         """As `SourceFormat.documents`."""
+        from bertwright.corpus.sources.schemas import schema_of
+
         with self.opened(job.file.path) as table:
             schema, wanted = schema_of(table.schema.names, job.source), _wanted(job, table.schema)
             first, batches = table.batches(job.piece.start, job.piece.stop, wanted)
@@ -132,6 +136,8 @@ class _Files:
 
     def header(self, file: File, config: SourceConfig) -> Header:
         """What the first row says of its wiki."""
+        from bertwright.corpus.sources.schemas import header_of, schema_of
+
         with self.opened(file.path) as table:
             schema, (_, bounds) = schema_of(table.schema.names, config), table.slices()
             if schema is None or len(bounds) < 2:
@@ -166,6 +172,8 @@ def _combine(sizes: Iterable[int]) -> Iterator[tuple[int, int, int]]:
 
 def _wanted(job: ExtractJob, schema: Any) -> list[str]:
     """The columns to read. Raises `SourceError` where the text column is missing or does not hold strings."""
+    from bertwright.corpus.sources.schemas import schema_of
+
     types, name = arrow(job.file.path).types, job.source.text
     if known := schema_of(schema.names, job.source):
         return [column for column in known.columns if column in schema.names]

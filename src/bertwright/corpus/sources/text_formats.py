@@ -1,10 +1,10 @@
 """The formats of text: plain text in four layouts, JSON lines, dumps of CirrusSearch, and the output of WikiExtractor.
 
 JSON lines have one object per line, with its text under one key and, optionally, the keys title, url, id and revision;
-objects of known data sets (`schemas`) are read as those mean them. Dumps of Wikimedia's search index (CirrusSearch)
-have two objects per page: one that names it, and its text.
-WikiExtractor writes `<doc id="" url="" title="">`, the title, one paragraph per line, `</doc>`, or with --json JSON
-lines. In both it escapes "&", "<" and ">" by default.
+objects of known data sets (`schemas`, which is loaded only where there are objects) are read as those mean them. Dumps
+of Wikimedia's search index (CirrusSearch) have two objects per page: one that names it, and its text. WikiExtractor
+writes `<doc id="" url="" title="">`, the title, one paragraph per line, `</doc>`, or with --json JSON lines. In both it
+escapes "&", "<" and ">" by default.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from bertwright.corpus.sources.records import (
     plain_lines,
     text_format,
 )
-from bertwright.corpus.sources.schemas import header_of, read_cirrus, schema_of
 
 # Blank lines of Chinese and Japanese texts may hold ideographic spaces, those of converted PDFs form feeds.
 _SPACES = "[ \\t\\r\\f\\v]++|\u00a0|\u3000"
@@ -69,6 +68,8 @@ def _begins_with_object(head: bytes) -> bool:
 
 def _parse_object(job: ExtractJob, offset: int, line: str) -> Article:
     """The document of a line; an invalid last line without a newline was truncated."""
+    from bertwright.corpus.sources.schemas import schema_of
+
     record, replaced = _value(job, offset, line)
     schema = schema_of(record, job.source) if isinstance(record, dict) else None
     if schema is None:
@@ -118,6 +119,8 @@ def _wrong(job: ExtractJob, offset: int, what: str, key: str = "") -> SourceErro
 
 def _first_header(file: File, config: SourceConfig) -> Header:
     """What the first record of a file says of its wiki."""
+    from bertwright.corpus.sources.schemas import header_of
+
     head = b""
     for block in Reader(file):
         head = (head + block).lstrip(b"\xef\xbb\xbf \t\r\n")
@@ -154,6 +157,8 @@ def _is_index(head: bytes) -> bool:
 
 def _parse_pair(job: ExtractJob, offset: int, lines: str) -> Article | None:
     """The document of a pair of lines."""
+    from bertwright.corpus.sources.schemas import read_cirrus
+
     index, _, line = lines.partition("\n")
     if not line.strip():  # a deleted page, or the file was truncated between the two
         raise TruncatedRecordError

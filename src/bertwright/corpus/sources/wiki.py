@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from html import escape
 from html.entities import html5
 from pathlib import Path
@@ -63,6 +64,12 @@ def splits(
 
 def read_header(file: File) -> Header:
     """The header of a dump, which describes its wiki. Raises `SourceError` where no page follows."""
+    return _read_header(file, file.state)
+
+
+# Cached, because several steps need it, and the beginning of a bz2 file is a block of 900 kB that is decoded whole.
+@lru_cache(maxsize=64)
+def _read_header(file: File, state: tuple[int, int]) -> Header:
     head = bytearray()
     for block in Reader(file, size=_HEAD):
         head += block

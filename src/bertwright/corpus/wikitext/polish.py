@@ -24,7 +24,7 @@ _STOP_TWICE = re.compile(r"\. \.(?![\w.])")
 _SPACE_BEFORE_STOP = re.compile(r" \.(?![\w.])")
 _MARK_BEFORE_STOP = {mark: re.compile(rf" {mark}\.(?![\w.])") for mark in "–—:"}
 _STOP_AGAIN = re.compile(r"\.\.(?=\n|$| (\w)| \W)")
-_BEFORE_STOPS = ")]»”\"_"
+_BEFORE_STOPS = ')]»”"_'
 # The same for full-width punctuation, which is not followed by a space: of consecutive marks only the first is kept,
 # and none before a closing mark.
 _FULL_WIDTH = [
