@@ -25,7 +25,7 @@ Bits = NDArray[np.uint64]
 def key(*parts: int | str) -> int:
     """A 64-bit key for a named stream, e.g. `key(seed, "mask", phase)`: the first 8 bytes of a BLAKE2b hash."""
     # The type is hashed with the value: key(1) and key("1") are different streams.
-    text = "\x1f".join(f"{type(part).__name__}:{part}" for part in parts)
+    text = "\x1f".join([f"{type(part).__name__}:{part}" for part in parts])
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 

@@ -105,10 +105,13 @@ def _located(links: Iterable[tuple[str, str]], sentences: Sequence[str]) -> Iter
 
 def _find(label: str, text: str) -> int:
     """Where a text begins within another as whole words; -1 if nowhere."""
-    anywhere, place = has_unspaced(label), -1
+    place, anywhere = -1, None
     while (place := text.find(label, place + 1)) >= 0:
         end = place + len(label)
         # "[[Budapest]]en" shows one word, of which the label is a part.
-        if anywhere or not (in_word(text[place - 1 : place]) or in_word(text[end : end + 1])):
+        if not (in_word(text[place - 1 : place]) or in_word(text[end : end + 1])):
+            break
+        anywhere = has_unspaced(label) if anywhere is None else anywhere
+        if anywhere:
             break
     return place

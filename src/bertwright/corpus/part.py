@@ -13,6 +13,7 @@ import io
 import json
 from itertools import pairwise
 from pathlib import Path
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from bertwright.corpus.words import count_tokens_of_sentences, has_unspaced
 DOCUMENTS, PARAGRAPHS = ".documents.npy", ".paragraphs.npy"
 HASH = [("high", "<u8"), ("low", "<u8")]
 """The two halves of a 128-bit hash."""
+_HALVES = Struct(">QQ")
 DOCUMENT = np.dtype([*HASH, ("paragraphs", "<i8")])
 """Per document: the hash of its text, and how many paragraphs it has."""
 PARAGRAPH = np.dtype([*HASH, ("sentences", "<i4"), ("words", "<i4"), ("bytes", "<i4")])
@@ -111,8 +113,8 @@ def _array_bytes(array: NDArray[Any]) -> bytes:
 
 def _hash(data: bytes) -> tuple[int, int]:
     # 128 bits: the probability that any two of a billion texts share a hash is 1.5e-21.
-    digest = hashlib.blake2b(data, digest_size=16).digest()
-    return int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big")
+    high, low = _HALVES.unpack(hashlib.blake2b(data, digest_size=16).digest())
+    return high, low
 
 
 class _Compressed:

@@ -35,14 +35,16 @@ def link_text(content: str, site: Site) -> str:
     if "|" in label and _MEDIA_FILE.search(target.rstrip()):  # the options of a file whose namespace is misspelt
         return ""
     if bar:
-        return "" if target.lstrip().startswith(":") and is_hidden(label, site) else label
+        return "" if ":" in label and target.lstrip().startswith(":") and is_hidden(label, site) else label
     shown = _decoded(target.strip().lstrip(":#"))
     # A [[:Category:...]] without a label is a pointer to a category page, not prose.
-    return "" if is_hidden(shown, site) else shown
+    return "" if ":" in shown and is_hidden(shown, site) else shown
 
 
 def _decoded(title: str) -> str:
     """The title without percent-encoding, which a title copied from an address has: "Caf%C3%A9"."""
+    if "%" not in title:
+        return title
     try:
         decoded = unquote(title, errors="strict")
     except UnicodeDecodeError:

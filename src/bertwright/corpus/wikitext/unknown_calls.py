@@ -115,11 +115,12 @@ def mark_call(name: str, values: Sequence[str], *, alone: bool = False) -> str:
     if alone:
         return paragraphs_of([keep_words(value).strip() for value in unnamed])
     # The call of a table of numbers, and a call that prints a number that a call within it computes.
-    if is_table(key) or any(LOST in value for value in values):
+    whole = "|".join(values)
+    if is_table(key) or LOST in whole:
         return mark(NUMBER)
-    size = sum(map(len, values))
-    if any("\n" in value for value in values):
+    if "\n" in whole:
         return ""
+    size = len(whole) - len(values) + 1
     # Remove markers that the page itself contains; they would never be closed.
     given = [without_marks(value).strip() for value in unnamed]
     while given and not given[-1]:
