@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import re
 
+from bertwright.corpus.characters import in_word
+
 OPENS, CLOSES = "‵", "”"
 """What stands for a mark that opens or closes a quotation: the first is none that sentencex knows."""
 # A search for one character takes a thirtieth of the time that a class of characters takes, and a call for each mark
@@ -57,6 +59,9 @@ def _hide_directed(text: str) -> str:
 
 def _hide(mark: re.Match[str]) -> str:
     at, text = mark.start(), mark.string
+    # To `\w` a vowel sign is no letter, but an apostrophe after one belongs to its word all the same.
+    if mark[0] in "'’" and in_word(text[at - 1 : at]) and text[at + 1 : at + 2] != mark[0]:
+        return mark[0]
     if at > 0 and text[at - 1] not in _BEFORE_OPENING:
         return CLOSES
     # Between two spaces only its form tells.

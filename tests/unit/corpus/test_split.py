@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.rows import each_row
 
+from bertwright.corpus.hidden_marks import CLOSES, OPENS, hide_marks
 from bertwright.corpus.split import splitter
 from bertwright.corpus.wikis import wikis
 
@@ -340,3 +341,18 @@ def test_gold_sentences(shared: Path) -> None:
         f"hand-written {language}"
         for language in ("bg", "bn", "de", "el", "fi", "hy", "ja", "ka", "pl", "sr", "th", "tr", "uk", "zh")
     }
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("hi", "यह 'हिंदी' है"),
+        ("hi", "कवि’ की 'पुस्तक' यहाँ है"),
+        ("th", "คำว่า 'ดี่' และ 'ฟ้า' ใช้"),
+        ("en", "the 'old' men’ here"),
+    ],
+)
+def test_an_apostrophe_after_a_mark_of_a_letter_belongs_to_the_word(language: str, text: str) -> None:
+    shown = hide_marks(text)
+    assert CLOSES not in shown and shown.count(OPENS) == text.count(" '"), "as after a letter"
+    assert splitter(language)(text) == [text]
