@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from bertwright.corpus.wikitext.definitions import Expander
+from bertwright.corpus.wikitext.definitions import Expander, NotPlainError
 from bertwright.corpus.wikitext.links import is_hidden, link_text, variant_text
 from bertwright.corpus.wikitext.marked_words import keep_words
 from bertwright.corpus.wikitext.site import Site
@@ -192,6 +192,14 @@ class _Scan:
         if "[[" in values:  # there are no braces inside, so one more scan is enough
             values = self.scan(values)
         if known:
+            # What the wiki itself says is truer than a line for all wikis, unless it is a box without words.
+            if expander and expander.defines(name) and self.page.templates.is_general(name):
+                try:
+                    text = expander.text(name + bar + values, self.scan)
+                except NotPlainError:
+                    text = None
+                if text:
+                    return text
             text = self.page.templates.text(name + bar + values, self.page.title)
             if text is not None:
                 return text

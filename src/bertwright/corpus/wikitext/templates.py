@@ -2,8 +2,9 @@
 
 The tables are the files of the folder `templates`: one for each language, `any.toml`, which explains the patterns at
 its top, and for other projects "wiktionary.toml" and, for one wiki, "frwiktionary.toml"; support for a template of a
-wiki takes one line there or in a user's own file. A template that is not in a table is expanded if the dump defines it
-as plain text (`definitions`), else rendered by the form of its call (`unknown_calls`), else dropped with its content.
+wiki takes one line there or in a user's own file. A template that is not in a table, or only in `any.toml`, is expanded
+if the dump defines it as plain text (`definitions`); others are rendered by the form of their call (`unknown_calls`) or
+dropped with their content.
 """
 
 import re
@@ -25,6 +26,7 @@ from bertwright.corpus.wikitext.patterns import Pattern
 
 _FOLDER = Path(__file__).with_suffix("")
 _ANY = "any"
+_GENERAL = _FOLDER / "any.toml"
 # Wikis that use another's templates.
 _LIKE = {"simple": "en", "arz": "ar", "zh-yue": "zh"}
 _DISAMBIGUATION, _MENTIONS, _LANGUAGES = "disambiguation", "mentions", "languages"
@@ -52,10 +54,20 @@ class Templates:
     """The names, as `template_key` spells them, that mark a disambiguation page."""
     mentions: frozenset[str] = frozenset()
     """The names, spelled so, of templates that print a word as a word, as in a list of synonyms."""
+    general: frozenset[str] = frozenset()
+    """The names, spelled so, and the families ("lang-*") that print words by the table for all wikis."""
 
     def know(self, name: str) -> bool:
         """Whether a table has the template."""
         return self._patterns_of(name) is not None
+
+    def is_general(self, name: str) -> bool:
+        """Whether only the table for all wikis has the template, so that the wiki's own definition is truer."""
+        key = template_key(name)
+        if key in self.patterns or not (found := self._patterns_of(name)):
+            return key in self.general
+        _, start, end = found
+        return f"{key[:start]}*{key[len(key) - end :]}" in self.general
 
     def text(self, call: str, title: str = "") -> str | None:
         """The text of a call on the page `title`, given the text between its braces; None if no pattern matches."""
@@ -112,6 +124,7 @@ def templates_of(language: str, extra: Table | None = None, project: str = "") -
     patterns: dict[str, tuple[Pattern, ...]] = {}
     families: list[tuple[str, str, tuple[Pattern, ...]]] = []
     special: dict[str, set[str]] = {_DISAMBIGUATION: set(), _MENTIONS: set()}
+    general: set[str] = set()
     locale = locale_of(language)
     if _LIKE.get(language, language) == "en":  # the names in wikis.tsv are English
         locale = replace(locale, languages=wikis())
@@ -131,6 +144,8 @@ def templates_of(language: str, extra: Table | None = None, project: str = "") -
                 keys, ways = ways, [_ALIKE[names]]
             else:
                 keys = names.split("|")
+                if path == _GENERAL:
+                    general.update(map(template_key, keys))
             own |= dict.fromkeys(map(template_key, keys), _parse(path, names, ways, locale))
         for key, found in own.items():
             if key.count("*") == 1 and not key.endswith(":*"):
@@ -138,7 +153,9 @@ def templates_of(language: str, extra: Table | None = None, project: str = "") -
                 families.insert(0, (start, end, found))
                 patterns = {name: ways for name, ways in patterns.items() if not _is_in(name, start, end)}
         patterns |= own
-    return Templates(patterns, tuple(families), *map(frozenset, special.values()))
+        if path != _GENERAL:
+            general -= own.keys()
+    return Templates(patterns, tuple(families), *map(frozenset, (*special.values(), general)))
 
 
 def _tables_of(language: str, project: str, extra: Table | None) -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -132,8 +132,15 @@ def test_expansion_is_bounded() -> None:
     assert text("a {{m|word }} b", many).startswith("a wordword")
 
 
-def test_a_definition_is_used_where_no_pattern_of_the_table_fits() -> None:
-    """The table's {{e|6}} is a power of ten in any wiki; without its argument it is a template of this one."""
-    page, defined = "The 3{{e}} of 2{{e|6}} is here.", Definitions({"e": "rd"})
-    found = [[p.text for p in paragraphs(page, SITE, definitions=known)] for known in (defined, None)]
-    assert found == [["The 3rd of 2×10^6 is here."], ["The 3 of 2×10^6 is here."]]
+def test_the_wiki_s_own_definition_is_truer_than_a_line_for_all_wikis() -> None:
+    def text(page: str, bodies: Mapping[str, str]) -> list[str]:
+        return [p.text for p in paragraphs(page, SITE, definitions=Definitions(bodies))]
+
+    page = "A wolf ({{lang-ru|волк}}) has 2{{e|6}} hairs."
+    assert text(page, {}) == ["A wolf (волк) has 2×10^6 hairs."]
+    assert text(page, {"lang-ru": "{{name|krīvu}}: ''{{{1}}}''", "name": "{{{1}}}", "e": "rd"}) == [
+        "A wolf (krīvu: волк) has 2rd hairs."
+    ]
+    assert text("A cat{{sfn|1999}} is here.", {"sfn": " (see {{{1}}})"}) == ["A cat is here."], "a footnote's mark"
+    quoted = "He said: {{quote|Nothing is as it was before.}}"
+    assert text(quoted, {"quote": ""}) == ["He said:", "Nothing is as it was before."], "the definition is a box"

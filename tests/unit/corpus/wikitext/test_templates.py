@@ -68,7 +68,6 @@ def test_calls_read_as_words(call: str, text: str | None) -> None:
         ("el", "μετατροπή|5|km|mi", "5 km"),
         ("hu", "szám|1200", "1200"),
         ("hy", "lang2|mo|ro|Republica", "Republica"),
-        ("ltg", "vol-ru|Двинск", "Двинск"),
         ("mr", "रुपया", "₹"),
         ("uk", "ДН|14|3|1854|2", "2 (14) березня 1854"),
         ("vi", "hn|ch=吳權", "吳權"),
