@@ -1,7 +1,8 @@
-"""Write `corpus/wikitext/locales.tsv`: how each wiki's language writes dates and numbers, from Unicode's CLDR.
+"""Write `corpus/wikitext/locales.tsv`: how each wiki's language writes dates and numbers, from Unicode's CLDR; and
+`languages.tsv`: the names of languages in those of wikis whose templates print them.
 
-`npm pack cldr-dates-full cldr-numbers-full`, unpack both archives into FOLDER/cldr-dates-full and
-FOLDER/cldr-numbers-full, then `python -m tools.locales FOLDER`. What MediaWiki prints otherwise is in `_MEDIAWIKI`.
+`npm pack cldr-dates-full cldr-numbers-full cldr-localenames-full`, unpack each archive into a folder of its name in
+FOLDER, then `python -m tools.locales FOLDER`. What MediaWiki prints otherwise is in `_MEDIAWIKI`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,16 @@ from bertwright.core.files import write_atomic
 from bertwright.corpus.wikis import wikis
 
 TARGET = Path(__file__).parents[1] / "src/bertwright/corpus/wikitext/locales.tsv"
+_NAMES = TARGET.with_name("languages.tsv")
+_NAMES_HEAD = """\
+# Names of languages in the language of a wiki whose {{lang-xx}} prints them; written by tools/locales.py. The code of
+# the wiki, then each code and name.
+# Source: CLDR {version}, (c) 1991-2026 Unicode, Inc., Unicode License V3 (Unicode-3.0).
+"""
+# The wikis whose tables have the form {0:language} for {{lang-xx}}; English has its own names.
+_NAMED_IN = ("ar", "es", "fa", "ja", "ko", "pt", "sv", "tr", "vi", "zh")
+# Languages without a wiki whose words articles quote.
+_OLD = ("akk", "cop", "egy", "enm", "fro", "goh", "grc", "non", "ota", "peo", "phn", "pro", "sux", "syc", "syr", "uga")
 HEAD = """\
 # How languages write dates and numbers, by the code of the wiki; written by tools/locales.py. Columns: months in a
 # date, months alone (empty: the same), a date, month and year, month and day (d, m, y: the parts; l: the month alone;
@@ -53,7 +64,23 @@ def main() -> None:
     found = ((code, _row(folder, code)) for code in sorted(wikis()))
     lines = [f"{code}\t{row}\n" for code, row in found if row]
     write_atomic(TARGET, (HEAD.replace("{version}", version) + "".join(lines)).encode())
+    names = [f"{code}\t{_names(folder, code)}\n" for code in _NAMED_IN]
+    write_atomic(_NAMES, (_NAMES_HEAD.replace("{version}", version) + "".join(names)).encode())
     sys.stdout.write(f"{len(lines)} languages\n")
+
+
+def _names(folder: Path, code: str) -> str:
+    """The codes of languages, each followed by its name in the language of the wiki."""
+    file = folder / "cldr-localenames-full/main" / code / "languages.json"
+    found = _read(file)["main"][code]["localeDisplayNames"]["languages"]
+    own = {known: _CODES.get(known, known) for known in (*sorted(wikis()), *_OLD)}
+    # In Vietnamese they begin with "Tiếng", which is a capital only in a list.
+    lower = code == "vi"
+    return "\t".join(
+        f"{known} {found[name][0].lower() + found[name][1:] if lower else found[name]}"
+        for known, name in own.items()
+        if name in found
+    )
 
 
 def _row(folder: Path, code: str) -> str:

@@ -1,4 +1,5 @@
-"""How a language writes dates and numbers: `locales.tsv`, which `tools/locales.py` makes from Unicode's CLDR."""
+"""How a language writes dates and numbers, and the names of languages in it: `locales.tsv` and `languages.tsv`, which
+`tools/locales.py` makes from Unicode's CLDR."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 _FILE = Path(__file__).with_suffix(".tsv")
+_LANGUAGES = _FILE.with_name("languages.tsv")
 _NUMBER = re.compile(r"([-+−–]?)(\d+)(?:\.(\d+))?")
 _THOUSANDS = re.compile(r"[-+−–]?\d{1,3}(?:\.\d{3})+")
 _GROUPED = re.compile(r"[-+−–]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
@@ -35,7 +37,7 @@ class Locale:
     digits: str = ""
     """The ten digits of the language; "": the European ones."""
     languages: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """The names of languages by code, as etymologies of a dictionary have them."""
+    """The names of languages by code, as etymologies and foreign words have them before them."""
 
     def number(self, text: str) -> str:
         """A number as the language writes it ("1234567.8" is "1 234 567,8"); other text as it is.
@@ -87,15 +89,23 @@ class Locale:
 @cache
 def locale_of(language: str) -> Locale:
     """The locale of the wiki `language`; one with months as numbers and without groups if CLDR lacks the language."""
-    with _FILE.open(encoding="utf-8") as lines:
-        rows = {row[0]: row for row in (line.rstrip("\n").split("\t") for line in lines if line[0] != "#")}
-    row = rows.get(language)
-    if row is None:
+    row = _row(_FILE, language)
+    if not row:
         return Locale()
     months = tuple(row[1].split("|"))
     alone = tuple(row[2].split("|")) if row[2] else months
     date, month_year, month_day, decimal, group = row[3:8]
-    return Locale(months, alone, date, month_year, month_day, decimal, group, int(row[8]), int(row[9]), row[10])
+    languages = dict(name.split(" ", 1) for name in _row(_LANGUAGES, language)[1:])
+    return Locale(
+        months, alone, date, month_year, month_day, decimal, group, int(row[8]), int(row[9]), row[10], languages
+    )
+
+
+def _row(file: Path, language: str) -> list[str]:
+    """The columns of a language; none if the file lacks it."""
+    with file.open(encoding="utf-8") as lines:
+        row = next((line for line in lines if line.startswith(f"{language}\t")), "")
+    return row.rstrip("\n").split("\t") if row else []
 
 
 @cache
