@@ -316,3 +316,26 @@ def test_all_of_it_is_seen_narrow_and_wide_in_both_languages(page: Page, dark: b
                 page.wait(DONE)
                 assert not (found := page.flaws()), (language, panel, width, found)
     assert not page.faults
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_the_answers_of_tasks_are_seen_narrow_and_wide(page: Page, dark: bool) -> None:
+    write(page, "The mill by the river stands at the old town of Győr, and the baker sells bread there.")
+    for name in TUNED:
+        choose_model(page, name)
+        page.wait("document.querySelector('.row, .tagged, .answer')")
+        for width in (360, 1280):
+            page.size(width, 800, dark)
+            page.wait(DONE)
+            assert not (found := page.flaws()), (name, width, found)
+    # Every colour of a tag, which a random network may not give.
+    colours = [f"hue-{number}" for number in range(6)]
+    choose_model(page, "token")
+    page.click("#panel-tag")
+    page.wait("document.querySelector('.tagged')")
+    page.value(f"""document.querySelectorAll('.tagged').forEach((e, i) => {{
+      e.className = 'tagged ' + {colours}[i % 6];
+      if (!e.querySelector('small')) e.append(Object.assign(document.createElement('small'), {{ textContent: 'LOC' }}));
+    }})""")
+    assert page.value("document.querySelectorAll('.tagged').length") > len(colours)
+    assert not page.flaws()
