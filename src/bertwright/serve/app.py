@@ -153,17 +153,17 @@ def _too_large(limits: Limits) -> HTTPException:
 
 
 def _model(served: Mapping[str, Served], name: str | None, operation: Operation) -> Served:
-    """The model that is asked; `RefusedError` if there is none, or if it cannot do that."""
-    model = served.get(name) if name is not None else next(iter(served.values()))
-    if model is None:
-        names = ", ".join(served)
-        raise RefusedError(f"there is no model {name!r}. There are: {names}.", "model", 404, "model_not_found")
-    if operation.task not in model.tasks:
-        tasks = ", ".join(model.tasks)
-        raise RefusedError(
-            f"{model.name} has no head for {operation.task}. It does: {tasks}.", "model", 400, "model_cannot"
-        )
-    return model
+    """The model that is asked, or the first that can do that; `RefusedError` if there is none."""
+    able = {each: model for each, model in served.items() if operation.task in model.tasks}
+    if name is None and able:
+        return next(iter(able.values()))
+    if name in able:
+        return able[name]
+    names = ", ".join(able) or "none"
+    which = f"no model here does {operation.task}" if name is None else f"there is no model {name!r}"
+    if name in served:
+        which = f"{name} does not do {operation.task}"
+    raise RefusedError(f"{which}. Models that do: {names}.", "model", 404, "model_not_found")
 
 
 async def _unless_gone(request: Request, work: Awaitable[Any], seconds: float) -> Any:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal, NotRequired
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from typing_extensions import TypedDict
 
 from bertwright.vocab.entries import MASK
@@ -25,6 +25,15 @@ PATTERNS = {
 """What texts must have, as regular expressions of JSON Schema, and what to say if one does not."""
 _WITH_BLANK, _WITH_WORDS = PATTERNS
 
+
+def _whole(value: Any) -> Any:
+    """A number such as 5.0, which is an integer to JSON Schema, as one."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+_WHOLE = BeforeValidator(_whole)
+_Top = Annotated[int, Field(ge=1, le=100), _WHOLE]
+_Id = Annotated[int, Field(ge=0), _WHOLE]
 _Text = Annotated[str, Field(max_length=1_000_000)]
 _Texts = _Text | Annotated[list[_Text], Field(min_length=1, max_length=MOST_TEXTS)]
 _Blanks = Annotated[_Text, Field(pattern=_WITH_BLANK)]
@@ -37,7 +46,9 @@ class Request(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    model: str | None = Field(None, max_length=LONGEST_ID, description="The id of a model; default: the first one.")
+    model: str | None = Field(
+        None, max_length=LONGEST_ID, description="The id of a model; default: the first one that can do it."
+    )
 
 
 def texts_of(given: str | list[str]) -> list[str]:
@@ -51,7 +62,7 @@ class FillMask(Request):
     text: _Blanks | Annotated[list[_Blanks], Field(min_length=1, max_length=MOST_TEXTS)] = Field(
         description=f"A text with {MASK} for each blank, or several.", examples=[f"A {MASK} barks."]
     )
-    top: int = Field(5, ge=1, le=100, description="Words for each blank.")
+    top: _Top = Field(5, description="Words for each blank.")
 
 
 class Alternatives(Request):
@@ -63,7 +74,7 @@ class Alternatives(Request):
             list[Annotated[str, Field(max_length=_LONGEST_WITH_ALTERNATIVES)]], Field(min_length=1, max_length=16)
         ]
     ) = Field(description="A text, or several; it is read once for each word.")
-    top: int = Field(5, ge=1, le=100, description="Words for each place.")
+    top: _Top = Field(5, description="Words for each place.")
 
 
 class Tokenize(Request):
@@ -86,14 +97,14 @@ class Similar(Request):
 
     query: _Text
     texts: list[_Text] = Field(min_length=1, max_length=MOST_TEXTS)
-    top: int = Field(5, ge=1, le=MOST_TEXTS, description="Texts to return.")
+    top: Annotated[int, Field(ge=1, le=MOST_TEXTS), _WHOLE] = Field(5, description="Texts to return.")
 
 
 class Neighbours(Request):
     """A word."""
 
     word: str = Field(min_length=1, max_length=200)
-    top: int = Field(10, ge=1, le=100)
+    top: _Top = Field(10)
 
 
 class Classify(Request):
@@ -157,16 +168,15 @@ class Embeddings(Request):
     input: (
         _Written
         | Annotated[list[_Written], Field(min_length=1, max_length=MOST_TEXTS)]
-        | Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=100_000)]
+        | Annotated[list[_Id], Field(min_length=1, max_length=100_000)]
         | Annotated[
-            list[Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=100_000)]],
+            list[Annotated[list[_Id], Field(min_length=1, max_length=100_000)]],
             Field(min_length=1, max_length=MOST_TEXTS),
         ]
     ) = Field(description="A text, several, the ids of one's tokens, or of several.")
     encoding_format: Literal["float", "base64"] = "float"
-    dimensions: int | None = Field(
+    dimensions: Annotated[int, Field(ge=1), _WHOLE] | None = Field(
         None,
-        ge=1,
         description="The first numbers of each vector alone, divided by their length; see embed --dimensions.",
     )
     user: str | None = Field(None, max_length=LONGEST_ID, description="Read by nobody; as OpenAI's.")

@@ -37,6 +37,7 @@ from bertwright.model.interop.vector_files import gives_unit_means
 from bertwright.model.model import HeadlessModel
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.text_encoder import Encoder, load_model, load_tokenizer
+from bertwright.vocab.tokenizer import read_tokenizer
 
 _STEP = 16
 """Lengths are alike that need as many multiples of this."""
@@ -195,7 +196,8 @@ def open_onnx(path: Path, name: str) -> Opened:
     config = _config_of(path, graph) if given is None else given.config
     token_VH = None if given is None else given.encoder.token_weight.detach().clone()
     lacks = [*(["neighbours"] if token_VH is None else []), *([] if HIDDEN in graph.outputs else ["encode", "similar"])]
-    return Opened(Encoder.of(_network(config, graph, token_VH), load_tokenizer(path)), tuple(lacks))
+    tokenizer = load_tokenizer(path) if given is not None else read_tokenizer(path / "tokenizer.json")
+    return Opened(Encoder.of(_network(config, graph, token_VH), tokenizer), tuple(lacks))
 
 
 def written_runtime(path: Path) -> str:

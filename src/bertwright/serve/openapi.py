@@ -14,9 +14,9 @@ from bertwright.serve.operations import Operation
 
 _PLACE = "#/components/schemas/{model}"
 _REFUSALS = {
-    400: "The request is no JSON, or the model cannot do that.",
+    400: "The request is no JSON.",
     401: "The token is missing or wrong.",
-    404: "There is no such model.",
+    404: "There is no such model, or it cannot do that.",
     408: "The body of the request did not arrive in time.",
     413: "The body of the request is too large.",
     415: "The body of the request is not sent as JSON.",
