@@ -158,7 +158,12 @@ class Spans(Answerer):
             recipe, _ = recorded_recipe(run)
             assert isinstance(recipe.task, SpanConfig)
             settings, length = recipe.task, recipe.evaluate_length()
-        self._settings = Answering(settings, min(length, encoder.model.config.max_position_embeddings))
+        length = min(length, encoder.model.config.max_position_embeddings)
+        # A model of few positions, which no training has checked: a window must have room beside its question.
+        third = length // 3
+        shortened = {"max_query": min(settings.max_query, third), "stride": min(settings.stride, third)}
+        settings = settings.model_copy(update=shortened)
+        self._settings = Answering(settings, length)
         self._kind = SpanKind(settings.files)
         self._columns = ("", "")
 

@@ -153,6 +153,12 @@ def test_heads_answer_as_predict_does(
             assert got[key] == (pytest.approx(value, abs=1e-5) if numbers or isinstance(value, dict) else value), key
 
 
+def test_a_question_longer_than_the_model_is_cut(listener: Listener) -> None:
+    body = {"question": "Duna? " * 200, "context": "A folyó a Duna. " * 30}
+    (found,) = answer_of(listener, "/v1/answer", messages.DetailsAnswer, **body)["results"]
+    assert found["answer"] == body["context"][found["begin"] : found["end"]] != ""
+
+
 def test_models_are_listed_with_what_they_do(listener: Listener) -> None:
     listed = answer_of_models(listener)
     assert [row["id"] for row in listed] == [
