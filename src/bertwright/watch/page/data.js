@@ -4,6 +4,9 @@ const KEPT = "bertwright-token";
 const MOST = 60;
 const known = new Map();
 
+// By how many seconds the clock of this machine is ahead of the server's.
+export const clock = { ahead: 0 };
+
 export const admit = (token) => sessionStorage.setItem(KEPT, token);
 
 // The token of the address's fragment, which no browser sends, is kept for this tab and removed from the address.
@@ -26,6 +29,8 @@ export async function ask(what, query = {}) {
   let response, answer;
   try {
     response = await fetch(path, { headers, cache: "no-store" });
+    const date = Date.parse(response.headers.get("Date"));
+    if (date) clock.ahead = Math.round((Date.now() - date) / 1000);
     if (response.status === 304 && before) return before.answer;
     answer = await response.json();
   } catch (error) {
