@@ -725,5 +725,5 @@ def test_the_guide_to_a_format_names_what_a_format_may_say(name: str, format: ty
 
 def test_the_run_folder_is_as_it_is_drawn(finished: Path) -> None:
     drawn = set(re.findall(r"^[├└]── ([\w.]+)", read("run-folder"), re.M))
-    # Exams are taken later, by a command of its own.
-    assert drawn - {"exams"} == {path.name for path in finished.iterdir() if not path.name.startswith(".")}
+    # What is made later, by a command or option of its own.
+    assert drawn - {"exams", "page.html"} == {path.name for path in finished.iterdir() if not path.name.startswith(".")}
