@@ -53,7 +53,7 @@ class Opened(NamedTuple):
 
 
 def write_to(path: Path, model: Published) -> Path:
-    about = {"title": f"Kicsi {EVIL}", "language": "hu", "examples": [f"A {MASK} {EVIL}."]}
+    about = {"title": f"Kicsi {EVIL}", "language": "hu", "examples": [f"A [MASK=róka] {EVIL}."]}
     path.write_bytes(page_of(model, about))
     return path
 
