@@ -77,7 +77,7 @@ def demo(
     if as_json:
         scores = folder.artifact("evaluate").counts
         facts = {"folder": str(wanted.folder), "page": str(wanted.folder / "report.html"), "answers": answers}
-        print(json_line({**facts, "accuracy": scores["mlm_accuracy"], "commands": list(commands)}))
+        print(json_line({**facts, "accuracy": scores.get("mlm_accuracy"), "commands": list(commands)}))
         return
     print(visible("\n".join([*_told(answers), *_next(commands, wanted.folder / "report.html")])), flush=True)
     # Elsewhere the command ends: a script would wait for it, and nobody would look at the page.

@@ -141,7 +141,10 @@ class Narrator:
         def ended(counts: Mapping[str, Any]) -> None:
             self._say_score()
             self._terminal.show(chapter.title, 1, 1, "")
-            result = chapter.result(counts)
+            try:
+                result = chapter.result(counts)
+            except KeyError:  # with overrides, such as another objective, a stage may count something else
+                result = "done"
             if finished:
                 self.line(f"{chapter.title}: {result} (made before)", number)
             else:
