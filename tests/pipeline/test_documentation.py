@@ -37,6 +37,7 @@ from bertwright import Recipe
 from bertwright.bench import run as bench_run
 from bertwright.cli import app
 from bertwright.cli.conversion import convert
+from bertwright.cli.narrator import CHAPTERS
 from bertwright.cli.options import Listening
 from bertwright.core.files import make_folder
 from bertwright.corpus.config import SplitConfig
@@ -653,6 +654,12 @@ def test_every_recipe_and_verb_is_described() -> None:
         assert re.search(rf"`{verb}[ `]", read("commands")), verb
     for verb in ("run", "check", "plan", "inspect", "recipes", "places", "launch", *STAGES):
         assert re.search(rf"`{verb}[ `]", read("index")), verb
+
+
+def test_the_start_page_shows_what_the_demo_says() -> None:
+    shown, recipe = " ".join(read("index").split()), Recipe.load("demo")
+    for chapter in CHAPTERS.values():
+        assert f"{chapter.title}: {chapter.about(recipe)}" in shown
 
 
 def test_readme_is_short_and_begins_with_a_picture_and_two_commands() -> None:
