@@ -80,7 +80,7 @@ _FLAWS = """
 })()
 """
 _NAMED = ("button", "textbox", "combobox", "tab", "link", "searchbox", "checkbox", "slider")
-PATIENCE = 30
+PATIENCE = 90
 """Seconds until something that does not happen fails a test."""
 
 

@@ -176,8 +176,9 @@ function instead(view, { begin, end, word, probability, pieces, alternatives }, 
         )
       : element("span", { class: "other" }, inside);
   });
-  const count = Array.isArray(pieces) ? pieces.length : pieces;
-  const share = typeof probability === "number" ? percent(probability) : say("severalPieces", { count });
+  // A word beyond what the model reads has neither a probability nor alternatives.
+  const divided = alternatives.length ? say("severalPieces", { count: pieces.length }) : "–";
+  const share = typeof probability === "number" ? percent(probability) : divided;
   return element(
     "div",
     { class: "instance" },

@@ -3,7 +3,7 @@
 //   models(signal)                          [{id, title, tasks, mask, language, examples, hidden}], the first of which
 //                                           is chosen; of each example, `hidden` has the words of its blanks, or null
 //   fillMask(id, text, top, signal)         {text, blanks: [{begin, end, words: [{word, probability}]}]}
-//   alternatives(id, text, top, signal)     {text, words: [{begin, end, word, probability | pieces, alternatives}]}
+//   alternatives(id, text, top, signal)     {text, words: [{begin, end, word, pieces, probability?, alternatives}]}
 //   tokenize(id, text, signal)              {tokens: [{piece, id, begin, end}]}
 //   neighbours(id, word, top, signal)       [{word, score}]
 //   similar, classify, tag, answer, choose  only for models whose `tasks` name them
