@@ -9,6 +9,8 @@ only the template knows: a date in an unknown order, an age, an amount in today'
 import re
 from collections.abc import Sequence
 
+from bertwright.corpus.wikitext.polish import RAISED
+
 _NUMBER = re.compile(r"[-+−–±~≈]?\s*+\d[\d.,'’ \xa0\u202f⁄/]*+")
 _BETWEEN = re.compile(r"to|and|or|by|[-–−x×±+]|to\(-\)|и|и́|a|e|y|et|und")
 _UNIT = re.compile(
@@ -17,7 +19,6 @@ _UNIT = re.compile(
 )
 # A prefix and a unit as two arguments; "m" is not a prefix here because it would mean metres.
 _MULTIPLE, _MULTIPLIED = re.compile("[kMGTµμn]"), re.compile("Hz|Pa|Wh?|eV|[VANJBb]|bit|Bq|Ω|t")
-_POWER = {"2": "²", "3": "³"}
 _LENGTH = re.compile("[kcdmµμ]?m|[ксм]?м")
 _AMOUNT, _MONEY = re.compile(r"\d[\d., ]*+\w*"), re.compile(r"[A-Z]{3}")
 # What is counted, in a word or two: {{nombre|173|stations}}. A capital letter begins a name.
@@ -69,7 +70,7 @@ def measure(key: str, given: Sequence[str]) -> str:
         return ""
     if len(rest) > 2 and not in_name and _NUMBER.fullmatch(rest[1]) and _UNIT.fullmatch(rest[2]):
         return f"{value} {unit} {rest[1]} {rest[2]}"  # 6 ft 4 in
-    power = _POWER.get(rest[1], "") if len(rest) > 1 and _LENGTH.fullmatch(unit) else ""
+    power = rest[1].translate(RAISED) if rest[1:] and rest[1] in ("2", "3") and _LENGTH.fullmatch(unit) else ""
     return f"{value} {unit}{power}"
 
 

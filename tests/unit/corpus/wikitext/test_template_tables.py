@@ -174,7 +174,7 @@ _CALLS = {
     "cs": "cizojazyčně|en|text = text\n datum narození|1990|5|12 = 12. května 1990",
     "hu": "dátum|1990|5|12 = 1990. május 12.\n szám|12345 = 12 345\n szám|1234 = 1234",
     "tr": "doğum tarihi|1990|5|12 = 12 Mayıs 1990",
-    "ko": "출생일|1990|5|12 = 1990년 5월 12일\n llang|en|text = text",
+    "ko": "출생일|1990|5|12 = 1990년 5월 12일\n llang|en|text = 영어: text",
     "he": "הערה|נוסח =\n תאריך|12|5|1990 = 12 במאי 1990",
     "fi": "k-en|text = text\n eaa. = eaa.",
     "ro": "secolul|19 = secolul al XIX-lea\n secolul|I = secolul I",
