@@ -370,6 +370,8 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         for word in rest:
             if word.startswith("runs/"):
                 provide(Path(word), request)
+        if "--token-file" in rest:
+            Path(rest[rest.index("--token-file") + 1]).write_text("a-token-of-the-reader", encoding="utf-8")
 
         def end(listening: Listening, app: object, listener: Listener) -> None:
             listener.socket.close()
