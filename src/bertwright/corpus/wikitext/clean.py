@@ -54,8 +54,9 @@ def paragraphs(
 
     A heading is attached to the paragraph that opens its section and is never a paragraph itself. Tables, references,
     galleries, files with their captions, categories and templates are dropped, except templates that stand for words
-    in a sentence: those in the tables (see `templates`; `table` is the user's own), those in `definitions`, which precede
-    the table for all wikis, and calls of one of five forms (`unknown_calls`). Malformed markup degrades to text; no input raises an exception.
+    in a sentence: those in the tables (see `templates`; `table` is the user's own), those in `definitions`, before the
+    table for all wikis, and calls of one of five forms (`unknown_calls`). Malformed markup degrades to text; no input
+    raises an exception.
     """
     expander = Expander(definitions) if definitions else None
     templates = templates_of(site.language, table, site.project)
