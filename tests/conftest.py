@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,6 +27,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.fsync = fsync
+with suppress(ImportError):  # a machine that only runs tests/gpu may lack it
+    from hypothesis import settings
+
+    # No test compares clocks: on a busy machine a single example may take seconds.
+    settings.register_profile("no deadline", deadline=None)
+    settings.load_profile("no deadline")
 
 
 def pytest_collection() -> None:

@@ -60,7 +60,7 @@ def test_it_follows_the_plain_rule(kernel: Kernel, lengths: list[int], window: i
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30, derandomize=True)
 @given(
     lengths=st.lists(st.integers(0, 12), min_size=1, max_size=12).filter(any),
     slack=st.integers(0, 5),
@@ -97,7 +97,7 @@ def test_windows_of_long_sequences_and_of_packed_rows(kernel: Kernel, window: in
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30, derandomize=True)
 @given(
     rows=st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=4), min_size=1, max_size=5),
     slack=st.integers(0, 5),
@@ -114,7 +114,7 @@ def test_packed_rows_change_nothing(kernel: Kernel, rows: list[list[int]], slack
 
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("window", [None, 4])
-@settings(max_examples=50, deadline=None, derandomize=True)
+@settings(max_examples=50, derandomize=True)
 @given(lengths=st.lists(st.integers(0, 12), min_size=1, max_size=12).filter(any), data=st.data())
 def test_the_values_of_read_tokens_are_those_of_all_with_their_gradients(
     kernel: Kernel, window: int | None, lengths: list[int], data: st.DataObject

@@ -73,7 +73,7 @@ lives = st.lists(
 )
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(phase=st.integers(0, 2), start=st.integers(0, STEPS), lives=lives)
 def test_killed_reranked_and_repacked_runs_see_the_same_rows(
     artifact: Artifact, phase: int, start: int, lives: list[tuple[int, int, int, MicroBatching]]
@@ -91,7 +91,7 @@ def test_killed_reranked_and_repacked_runs_see_the_same_rows(
         assert found.total() == GLOBAL_BATCH
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25, derandomize=True)
 @given(step=st.integers(0, 10**6), world=st.integers(1, 4), batching=batchings)
 def test_ranks_agree_without_talking(artifact: Artifact, step: int, world: int, batching: MicroBatching) -> None:
     drawn = loader(artifact.path, batching, 0)

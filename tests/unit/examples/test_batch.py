@@ -54,7 +54,7 @@ def as_batch(given: list[Sequence]) -> MicroBatch:
     )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 @given(st.lists(sequences(), max_size=8), st.randoms(use_true_random=False), st.sets(st.integers(0, 8)))
 def test_it_is_the_restated_one_in_any_order_and_cut(given: list[Sequence], order: Random, cuts: set[int]) -> None:
     expected = restated(given)

@@ -25,7 +25,7 @@ def batch_of(rows: list[list[int]]) -> MicroBatch:
 ROWS = st.lists(st.lists(st.integers(1, 4), min_size=1, max_size=3), max_size=4)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100, derandomize=True)
 @given(ROWS)
 def test_it_is_the_same_batch_in_full_rows(rows: list[list[int]]) -> None:
     batch = batch_of(rows)

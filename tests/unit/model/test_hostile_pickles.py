@@ -87,7 +87,7 @@ def test_cut_and_flipped_files_are_tensors_or_a_sentence(tmp_path: Path, as_zip:
     assert said > 50
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.sampled_from([bytes([code]) for code in range(256)]), max_size=40).map(b"".join) | st.binary())
 def test_any_bytes_in_place_of_the_pickle(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     file = tmp_path_factory.mktemp("any") / "a.pt"

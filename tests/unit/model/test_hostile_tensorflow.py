@@ -238,7 +238,7 @@ def test_every_truncation_is_refused(tmp_path: Path) -> None:
         assert "which has" in refused(tmp_path / "bert_model.ckpt")
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_flipped_bits_are_found_and_changed_blocks_do_no_harm(tmp_path: Path, data: st.DataObject) -> None:
     """Bits of the index, with and without a checksum that fits again, and of the data."""

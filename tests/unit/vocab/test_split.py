@@ -9,7 +9,7 @@ CASES = [(False, False), (True, False), (False, True), (True, True)]
 
 @pytest.mark.parametrize(("lower_case", "strip_accents"), CASES)
 @given(st.text())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_words_are_those_of_the_library(lower_case: bool, strip_accents: bool, text: str) -> None:
     splitter = bert_splitter(lower_case, strip_accents)
     assert splitter.words(text) == splitter.by_library(text)

@@ -83,7 +83,7 @@ ALPHABETS = [
 
 
 @given(st.lists(st.one_of(st.text(), *(st.text(alphabet) for alphabet in ALPHABETS)), max_size=5))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @pytest.mark.parametrize(("lower_case", "strip_accents"), [(False, False), (True, True)])
 def test_ids_are_those_of_tokenizers_on_any_text(lower_case: bool, strip_accents: bool, texts: list[str]) -> None:
     ours, fast = FUZZED[lower_case]
@@ -132,7 +132,7 @@ def test_special_tokens_in_running_text_are_text() -> None:
 
 
 @given(st.lists(st.lists(st.sampled_from([*SPECIALS, "[sep]", "the", " ", "[", "\u0301", "\n", ""])).map("".join)))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @pytest.mark.parametrize("lower_case", [False, True])
 def test_special_tokens_in_texts_are_those_of_tokenizers(lower_case: bool, texts: list[str]) -> None:
     ours, fast = FUZZED[lower_case]

@@ -76,7 +76,7 @@ def split(data: bytes, size: int, *, first: bool = False) -> tuple[list[bytes], 
     return list(splitter.pages(data[i : i + size] for i in range(0, len(data), size))), splitter
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(1, 400), st.integers(0, 400), st.binary(max_size=3).filter(lambda b: b"<" not in b))
 def test_pages_do_not_depend_on_blocks_and_only_whole_ones_come(size: int, cut: int, gap: bytes) -> None:
     data = b"<mediawiki>" + b"\n".join(PAGES)

@@ -33,7 +33,7 @@ def test_blank_lines_part_documents() -> None:
 _LINE_END = re.compile("\r\n|[\r\n\f]")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text("aé\n \r\f\u00a0\u3000、", max_size=60), st.integers(1, 70), st.sampled_from([BLANK_LINES, LINE, NEVER]))
 @example("a\n\n\n\nb", 3, BLANK_LINES)
 @example("a\n\n \n", 1, BLANK_LINES)

@@ -36,7 +36,7 @@ MARKUP = [
 soup = st.lists(st.sampled_from(MARKUP), max_size=60).map("".join)
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=400, derandomize=True)
 @given(soup | st.text(max_size=200))
 def test_any_text_gives_clean_lines_no_longer_than_itself(wikitext: str) -> None:
     result = paragraphs(wikitext, SITE, CONFIG, "T", DEFINITIONS)
@@ -72,7 +72,7 @@ def nested(inside: st.SearchStrategy[tuple[str, str]]) -> st.SearchStrategy[tupl
     )
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200, derandomize=True)
 @given(st.recursive(leaves, nested, max_leaves=12))
 def test_well_formed_nesting_reads_as_composed(pair: tuple[str, str]) -> None:
     wikitext, text = pair
