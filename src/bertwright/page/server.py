@@ -49,7 +49,7 @@ TOKEN_VARIABLE = "BERTWRIGHT_TOKEN"
 _SHORTEST_TOKEN = 16
 _LONGEST_HEADER = 32 * 2**10
 _REQUEST_SECONDS = 10.0
-"""Time in which a client must have sent the header of a request."""
+"""Time in which a client must have sent the header of a request, or the rest of one that is answered."""
 _CONNECTIONS = 1000
 """More than these at once are answered 503."""
 _LEAVING_SECONDS = 3
@@ -250,7 +250,8 @@ class _Server(uvicorn.Server):
 
 
 class _Protocol(H11Protocol):
-    """uvicorn's, but a client that does not send the header of its request in time is left."""
+    """uvicorn's, but a client is left that does not send the header of its request in time, or sends more of a body
+    than was read for the answer."""
 
     _deadline: asyncio.TimerHandle | None = None
 
@@ -260,7 +261,7 @@ class _Protocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        waits = self.conn.their_state is h11.IDLE
+        waits = self.conn.their_state is h11.IDLE or self.conn.our_state is h11.DONE
         if not waits:
             self._forget_deadline()
         elif self._deadline is None:

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,17 @@ def test_a_client_that_sends_no_whole_header_is_left(monkeypatch: pytest.MonkeyP
             connection.request("GET", "/")
             assert connection.getresponse().read() == b"page"
         connection.close()
+
+
+def test_a_client_that_goes_on_sending_after_its_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_REQUEST_SECONDS", 0.3)
+    with served(_app()) as listener, socket.create_connection(("127.0.0.1", listener.port), timeout=30) as endless:
+        endless.sendall(b"POST /v1/data HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
+        assert endless.recv(10_000).startswith(b"HTTP/1.1 401")
+        with pytest.raises(OSError, match=r"[Rr]eset|[Bb]roken|[Aa]borted"):
+            for _ in range(1000):
+                endless.sendall(b"x")
+                time.sleep(0.02)
 
 
 _PROGRAM = """
