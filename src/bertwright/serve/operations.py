@@ -18,6 +18,8 @@ from bertwright.vocab.entries import MASK
 _MASK = re.compile(re.escape(MASK))
 _WORD = re.compile(r"\w")
 _MOST_WORDS = 200
+_MOST_GUESSES = 200_000
+"""Words for all blanks of a request: an answer of many times its size would fill the memory."""
 Body = Mapping[str, Any]
 """An answer, without the name of the model."""
 
@@ -60,8 +62,10 @@ class Operation:
 
 
 async def _fill_masks(asked: Asked) -> Body:
-    texts = texts_of(asked.request.text)
-    items = [Guess(text, asked.request.top) for text in texts]
+    texts, top = texts_of(asked.request.text), asked.request.top
+    if (blanks := sum(text.count(MASK) for text in texts)) * top > _MOST_GUESSES:
+        raise RefusedError(f"there are {blanks} blanks: ask for {_MOST_GUESSES // top} at once at most.", "text")
+    items = [Guess(text, top) for text in texts]
     found = await asked.compute(asked.model.guess, items, [[text] for text in texts])
     return {"results": [_filled(text, guessed) for text, guessed in zip(texts, found, strict=True)]}
 

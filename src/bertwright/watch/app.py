@@ -9,6 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import to_json
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -18,7 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
 from bertwright.watch.corpus import CorpusExamples
-from bertwright.watch.rows import AXES, View, as_json
+from bertwright.watch.rows import AXES, View
 from bertwright.watch.run import Run, runs_of
 from bertwright.watch.vocabulary import Vocabulary
 
@@ -62,7 +63,7 @@ def _tagged(answer: Callable[[Request], Any]) -> Callable[[Request], Response]:
     """Answer with JSON and its tag; 304 to a request that has it. Runs on a thread."""
 
     def respond(request: Request) -> Response:
-        body = as_json(answer(request))
+        body = to_json(answer(request), inf_nan_mode="null")  # a damaged file may have a number beyond those of floats
         headers = {"etag": f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"', "cache-control": "no-cache"}
         # The middleware that compresses it marks a tag as weak.
         if request.headers.get("if-none-match", "").removeprefix("W/") == headers["etag"]:

@@ -6,7 +6,6 @@ and mean value. The width of a bucket is a power of two, so that new rows change
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from datetime import datetime
@@ -92,11 +91,8 @@ class Rows:
         if not self.count or "phase" not in self._columns:
             return []
         phase, steps = self._columns["phase"][: self.count], self._columns["total_steps"]
-        begins = np.flatnonzero(np.diff(phase)) + 1
-        return [
-            (int(phase[0]), 0.0),
-            *((int(phase[i]), float(steps[i - 1])) for i in begins if math.isfinite(phase[i])),
-        ]
+        begins = [0, *(np.flatnonzero(np.diff(phase)) + 1).tolist()]
+        return [(int(phase[i]), float(steps[i - 1]) if i else 0.0) for i in begins if math.isfinite(phase[i])]
 
     def extent(self, axis: str) -> tuple[float, float]:
         """The first and the last value of an axis."""
@@ -260,8 +256,3 @@ def _seconds(text: Any) -> float:
         return datetime.fromisoformat(text).timestamp()
     except (TypeError, ValueError, OverflowError):
         return math.nan
-
-
-def as_json(value: Any) -> bytes:
-    """Compact JSON."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()

@@ -26,6 +26,7 @@ WRONG: list[tuple[str, Any, int, str | None]] = [
     ("/v1/fill-mask", {"text": "[MASK]", "topp": 5}, 422, "topp"),
     ("/v1/fill-mask", {"text": "[MASK]", "model": "none"}, 404, "model"),
     ("/v1/fill-mask", {"text": "[MASK]", "model": "tagger"}, 404, "model"),
+    ("/v1/fill-mask", {"text": ["[MASK]" * 80] * 2048, "top": 100}, 422, "text"),
     ("/v1/alternatives", {"text": "a " * 400}, 422, "text"),
     ("/v1/neighbours", {"word": " "}, 422, "word"),
     ("/v1/neighbours", {"word": "\u00ad"}, 422, "word"),
