@@ -77,7 +77,10 @@ def test_an_unfinished_run_is_served_by_its_newest_checkpoint_with_a_token_of_th
 
 
 def test_what_cannot_be_served_is_said(finished: Path, call: Call, tmp_path: Path) -> None:
+    half = shutil.copytree(finished, tmp_path / "half")
+    (half / "train" / MANIFEST).unlink()
     for words, message in (
+        ([half, "--runtime", "onnx"], "has checkpoints alone, which are for torch. Leave out --runtime onnx"),
         ([tmp_path / "none"], "not a folder"),
         ([finished, "--checkpoint", "999999"], "has no checkpoint of step 999999; it has: "),
         ([finished, "--host", "0.0.0.0"], "needs a token"),

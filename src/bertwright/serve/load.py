@@ -73,7 +73,12 @@ def _models_of(path: Path, steps: Sequence[int], how: How) -> Iterator[Served]:
     name, about = path.resolve().name, about_of(path)
     finished = not _is_run(path) or (path / "train" / MANIFEST).is_file()
     wanted = steps or (() if finished else _newest(path))
-    if finished and (runtime := how.runtime or written_runtime(path)) not in ("", "torch"):
+    runtime = how.runtime or written_runtime(path)
+    if runtime not in ("", "torch"):
+        if not finished:
+            raise RecipeError(f"{path} has checkpoints alone, which are for torch. Leave out --runtime {runtime}.")
+        if how.precision != "float32":
+            raise RecipeError(f"--precision is for torch, and {path} has an ONNX file alone. Leave it out.")
         encoder, lacks = open_onnx(path, runtime)
         yield Served(name, path, encoder, about, lacks)
     elif finished:

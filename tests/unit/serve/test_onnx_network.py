@@ -66,6 +66,8 @@ def test_a_folder_without_weights_is_served_by_its_onnx_file(
             load_models([bare])
         (bare / "onnx").mkdir()
         write_onnx(Published(folders[name]), bare / "onnx" / "model.onnx", "float32")
+        with pytest.raises(RecipeError, match="--precision is for torch, and .* has an ONNX file alone"):
+            load_models([bare], how=How("", "bfloat16"))
         (model,) = load_models([bare])
         assert "neighbours" not in model.tasks
         if name == "masked":
