@@ -48,7 +48,7 @@ def ended(
 @each_row(
     ("words", "said"),
     [
-        ((), "Usage: bertwright"),
+        ((), "bertwright demo"),
         (("--help",), "Usage: bertwright"),
         (("recipes", "smoke"), "document_range"),
         (("bertwright", "--version"), "bertwright 0"),

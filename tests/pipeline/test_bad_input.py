@@ -74,7 +74,7 @@ def refused(call: Call, code: int, says: str, out: Path, recipe: Path, *override
     assert says in done.err, done.err
     assert "Traceback" not in done.err and done.out == "" and len(error) < 700
     made = {path.name for path in out.iterdir()} if out.is_dir() else set()
-    assert made <= {".lock", "recipe.toml", "forecast.json"}, "nothing half-written is left"
+    assert made <= {".lock", "recipe.toml", "forecast.json", "log.jsonl"}, "nothing half-written is left"
     return done.err
 
 

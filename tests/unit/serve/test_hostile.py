@@ -85,11 +85,12 @@ def bodies(seed: int, number: int) -> Iterator[tuple[str, bytes]]:
         yield path, body
 
 
-def test_random_bodies_are_answered_or_refused(listener: Listener) -> None:
+@pytest.mark.parametrize("number", [500, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_random_bodies_are_answered_or_refused(listener: Listener, number: int) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", listener.port, timeout=60)
     statuses = set()
     headers = {"Authorization": f"Bearer {listener.token}", "Content-Type": "application/json"}
-    for path, body in bodies(7, 500):
+    for path, body in bodies(number, number):
         connection.request("POST", path, body, headers)
         answer = connection.getresponse()
         content = json.loads(answer.read())

@@ -16,10 +16,11 @@ BEYOND_SCHEMAS = re.compile(
 """What a valid request may still be refused for, because JSON Schema has no words for it."""
 
 
-def test_answers_are_as_the_document_says(listener: Listener) -> None:
+@pytest.mark.parametrize("examples", [3, pytest.param(50, marks=pytest.mark.slow)])
+def test_answers_are_as_the_document_says(listener: Listener, examples: int) -> None:
     document = ask(listener, "/openapi.json", authorization="").json
     assert document["openapi"] == "3.1.0" and len(document["paths"]) == 14
-    call_all(document, listener, examples=3)
+    call_all(document, listener, examples)
 
 
 def call_all(document: object, listener: Listener, examples: int) -> None:
@@ -34,13 +35,7 @@ def call_all(document: object, listener: Listener, examples: int) -> None:
     for found in schema.get_all_operations():
         operation = found.ok()
 
-        @settings(
-            max_examples=examples,
-            deadline=None,
-            database=None,
-            derandomize=True,
-            suppress_health_check=list(HealthCheck),
-        )
+        @settings(max_examples=examples, database=None, derandomize=True, suppress_health_check=list(HealthCheck))
         @given(case=operation.as_strategy())
         def check(case: object) -> None:
             answer = case.call(headers=headers)
