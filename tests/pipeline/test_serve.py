@@ -1,5 +1,6 @@
 """`bertwright serve` as a program: a run with its checkpoints, a token of the user, and its end by Ctrl-C."""
 
+import gc
 import json
 import re
 import shutil
@@ -88,3 +89,4 @@ def test_what_cannot_be_served_is_said(finished: Path, call: Call, tmp_path: Pat
     ):
         done = call("serve", *words, "--no-browser")
         assert done.code == 2 and message in done.err, done.err
+    gc.collect()  # a socket that is left open is an error of this test

@@ -19,7 +19,7 @@ from bertwright.recipe import Recipe
 from bertwright.shipped import is_run_folder
 
 if TYPE_CHECKING:
-    from bertwright.page.server import App, Listener
+    from bertwright.page.server import App
 
 DOWNLOADS = Path("downloads")
 """Where --download puts files without --out."""
@@ -130,26 +130,22 @@ class Listening:
     ] = None
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")] = True
 
-    def listen(self) -> Listener:
-        """The listener, bound before anything is loaded; raises `RecipeError` if that is impossible."""
-        from bertwright.page.server import listen, read_token
+    def serve(self, make_app: Callable[[], App]) -> None:
+        """Serve an application to who has the token, until a signal; print the address, and open it. It is made when
+        the address is known to be free, because models take long to load."""
+        from bertwright.page.server import guard, listen, opened_browser, read_token, run_server
 
-        return listen(self.host, self.port, read_token(self.token_file))
+        listener = listen(self.host, self.port, read_token(self.token_file))
 
-    def serve(self, app: App, listener: Listener) -> None:
-        """Serve the application to who has the token, until a signal; print the address, and open it."""
-        from bertwright.page.server import guard, opened_browser, run_server
+        def ready(address: str) -> None:
+            print(address, flush=True)
+            if not listener.loopback:
+                print("Other machines reach it, without encryption.", file=sys.stderr)
+            print("Ctrl-C ends it.", file=sys.stderr)
+            open_browser(address)
 
-        with opened_browser(self.browser) as open_browser:
-
-            def ready(address: str) -> None:
-                print(address, flush=True)
-                if not listener.loopback:
-                    print("Other machines reach it, without encryption.", file=sys.stderr)
-                print("Ctrl-C ends it.", file=sys.stderr)
-                open_browser(address)
-
-            run_server(guard(app, listener), listener, ready)
+        with listener.socket, opened_browser(self.browser) as open_browser:
+            run_server(guard(make_app(), listener), listener, ready)
 
 
 def option_groups(verb: Callable[..., None]) -> Callable[..., None]:

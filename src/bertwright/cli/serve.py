@@ -15,6 +15,8 @@ from bertwright.core.config import expand_home
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
+    from bertwright.page.server import App
+
 
 @dataclass(frozen=True)
 class Shown:
@@ -63,14 +65,17 @@ def serve_models(
     folders: Sequence[Path], checkpoints: Sequence[int], where: Listening, how: Computed = _AS_DEFAULT
 ) -> None:
     """Serve the models in these folders, the first of which may be a run with checkpoints, until a signal."""
-    listener = where.listen()
     from bertwright.serve.app import Limits, make_app
     from bertwright.serve.load import How, load_models
 
     folders = [expand_home(path) for path in folders]
-    models = load_models(folders, checkpoints, How(how.runtime, how.precision))
     limits = Limits(bytes=how.largest, seconds=how.timeout, waiting=how.queue)
-    where.serve(make_app(models, limits, _training_routes(folders)), listener)
+
+    def load() -> App:
+        models = load_models(folders, checkpoints, How(how.runtime, how.precision))
+        return make_app(models, limits, _training_routes(folders))
+
+    where.serve(load)
 
 
 def _training_routes(folders: Sequence[Path]) -> Sequence[BaseRoute]:

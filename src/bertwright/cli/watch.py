@@ -29,7 +29,6 @@ def watch(of: Watched, where: Listening) -> None:
     folders = [expand_home(path) for path in of.runs]
     if files := [path for path in folders if path.is_file()]:
         raise RecipeError(f"{files[0]} is a file. Give the folder of a run, or where one will be.")
-    listener = where.listen()
     from bertwright.watch.app import watch_app
 
-    where.serve(watch_app(folders), listener)
+    where.serve(lambda: watch_app(folders))
