@@ -28,7 +28,7 @@ SCORES = {"heldout_mlm_loss": 2.25, "heldout_mlm_accuracy": 0.5, "heldout_nsp_ac
 
 def test_every_row_moves_the_bar_also_one_with_scores(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal, moved, said = Terminal(), [], list[str]()
-    monkeypatch.setattr(terminal, "_show", lambda *step: moved.append(step))
+    monkeypatch.setattr(terminal, "show", lambda *step: moved.append(step))
     monkeypatch.setattr(terminal, "say", said.append)
     for row in (ROW, {**ROW, **SCORES, "step": 40}, {**ROW, **SCORES}):
         terminal.record(row)
@@ -39,7 +39,7 @@ def test_every_row_moves_the_bar_also_one_with_scores(monkeypatch: pytest.Monkey
 
 def test_every_step_moves_the_bar_and_keeps_its_text(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal, moved = Terminal(), []
-    monkeypatch.setattr(terminal, "_show", lambda *step: moved.append(step))
+    monkeypatch.setattr(terminal, "show", lambda *step: moved.append(step))
     terminal.progress("phase 1", 29, 40, "steps")
     terminal.record(ROW)
     terminal.progress("phase 1", 31, 40, "steps")
