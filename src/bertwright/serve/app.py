@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapp
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -21,16 +22,17 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bertwright.core.errors import BertwrightError, memory_error
+from bertwright.page.files import file_routes
 from bertwright.page.server import refusal
 from bertwright.serve.embeddings import EMBEDDINGS
 from bertwright.serve.messages import PATTERNS, Models
 from bertwright.serve.metrics import Metrics
 from bertwright.serve.openapi import openapi
 from bertwright.serve.operations import OPERATIONS, Asked, Operation, RefusedError
-from bertwright.serve.pages import page_routes
 from bertwright.serve.passes import FullError, Passes
 from bertwright.serve.served import Served
 
+_PAGE = Path(__file__).with_name("talk")
 _LOOK_SECONDS = 0.5
 """How often a request that waits is checked for a client that has gone."""
 
@@ -93,7 +95,7 @@ def make_app(models: Sequence[Served], limits: Limits, others: Sequence[BaseRout
     ]
     counted = partial(_Counted, paths={each.path for each in routes}, metrics=metrics)
     return Starlette(
-        routes=[*routes, *page_routes(), *others],
+        routes=[*routes, *file_routes(_PAGE), *others],
         lifespan=computing,
         exception_handlers=_HANDLERS,
         middleware=[Middleware(counted)],

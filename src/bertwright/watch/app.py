@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +16,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 
+from bertwright.page.files import file_routes
 from bertwright.watch.corpus import CorpusExamples
 from bertwright.watch.rows import AXES, View
 from bertwright.watch.run import Run, runs_of
 from bertwright.watch.vocabulary import Vocabulary
 
-_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _WIDEST, _MOST_KEYS, _MOST_PAGES = 4096, 100, 10**6
 
 
@@ -55,7 +53,7 @@ def _routes(folders: Sequence[Path]) -> list[BaseRoute]:
     }
     return [
         *(Route(f"/data/{name}", _tagged(answer)) for name, answer in asked.items()),
-        Route("/{name:path}", _file),
+        *file_routes(Path(__file__).with_name("page")),
     ]
 
 
@@ -71,19 +69,6 @@ def _tagged(answer: Callable[[Request], Any]) -> Callable[[Request], Response]:
         return Response(body, media_type="application/json", headers=headers)
 
     return respond
-
-
-@cache
-def _page_files() -> dict[str, bytes]:
-    folder = files("bertwright.watch").joinpath("page")
-    return {file.name: file.read_bytes() for file in folder.iterdir() if Path(file.name).suffix in _TYPES}
-
-
-def _file(request: Request) -> Response:
-    name = request.path_params["name"] or "watch.html"
-    if (data := _page_files().get(name)) is None:
-        raise HTTPException(404)
-    return Response(data, media_type=_TYPES[Path(name).suffix], headers={"cache-control": "no-cache"})
 
 
 class _Watched:

@@ -25,9 +25,9 @@ from bertwright.export.published_copy import as_published
 from bertwright.export.runtimes.onnx_runtime import ONNX_INT8
 from bertwright.export.runtimes.runtime import Published, installed
 from bertwright.model.pretrained_config import read_pretrained
+from bertwright.page.files import SHARED
 from bertwright.serve.inside.tokenizer import describe_tokenizer
 from bertwright.serve.load import about_of
-from bertwright.serve.pages import TALK
 from bertwright.shipped import is_run_folder
 from bertwright.vocab.entries import MASK
 
@@ -35,6 +35,8 @@ RUNTIME = Path(__file__).with_name("onnxruntime_web")
 """ONNX Runtime for the web."""
 _ENGINE, _PROGRAM = "ort-wasm-simd-threaded.wasm.gz", "ort.wasm.bundle.min.mjs.gz"
 _LICENCE, _NOTICES = "LICENSE", "ThirdPartyNotices.txt.gz"
+_FOLDERS = (Path(__file__).parents[1] / "talk", SHARED)
+"""Where the files of the page of the server are."""
 _MAIN = "inside.js"
 _BARE = "onnxruntime-web"
 """The name by which that module imports ONNX Runtime."""
@@ -127,7 +129,7 @@ def _embedding(network: bytes) -> dict[str, int]:
 
 def _page(parts: Mapping[str, bytes]) -> bytes:
     """The page of the server with its files and other scripts inside, and with `parts`, which are compressed."""
-    style = _text("talk.css")
+    style = _text("page.css") + _text("talk.css")
     addresses = {name: _address("text/javascript", code) for name, code in _modules().items()}
     scripts = [("importmap", json.dumps({"imports": addresses})), ("module", f'import "{_MAIN}";')]
     policy = _POLICY.format(style=_hash(style), scripts=" ".join(_hash(text) for _, text in scripts))
@@ -135,7 +137,7 @@ def _page(parts: Mapping[str, bytes]) -> bytes:
     for old, new in {
         utf8: f'{utf8}\n<meta http-equiv="Content-Security-Policy" content="{policy}">',
         'href="icon.svg"': f'href="{_address("image/svg+xml", _text("icon.svg").encode())}"',
-        '<link rel="stylesheet" href="talk.css">': f"<style>{style}</style>",
+        '<link rel="stylesheet" href="page.css">\n<link rel="stylesheet" href="talk.css">': f"<style>{style}</style>",
         '<script type="module" src="served.js"></script>': "\n".join(
             f'<script type="{kind}">{text}</script>' for kind, text in scripts
         ),
@@ -166,7 +168,7 @@ def _modules() -> dict[str, bytes]:
 
 
 def _text(name: str) -> str:
-    return (TALK / name).read_text(encoding="utf-8")
+    return next(folder / name for folder in _FOLDERS if (folder / name).exists()).read_text(encoding="utf-8")
 
 
 def _expanded(name: str) -> bytes:

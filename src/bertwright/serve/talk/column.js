@@ -1,8 +1,9 @@
 // One of the models that are asked at once, and its answers.
 
+import { element } from "./element.js";
 import { latest } from "./latest.js";
-import { element, show } from "./markup.js";
 import { asked, filled, partBefore, partsOf, toggled } from "./sentence.js";
+import { show } from "./show.js";
 import { percent, say } from "./texts.js";
 
 const OF_ALL = ["lost", "token", "busy"];

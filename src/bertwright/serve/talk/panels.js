@@ -5,7 +5,7 @@
 // a signal; `show` makes elements of the view and the answer, which is undefined until there is one. A view has the
 // sentence with its parts, what the models are asked, the fields, and `act`, what the elements do.
 
-import { element } from "./markup.js";
+import { element } from "./element.js";
 import { decimal, percent, say } from "./texts.js";
 
 const TOP = 7;

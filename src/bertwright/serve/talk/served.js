@@ -1,21 +1,7 @@
 // The model object of the page that `bertwright serve` gives: each answer comes from the server.
-//
-// The address that the server prints ends in #token=…: browsers neither send nor log this part. It is taken from the
-// address bar at once and kept for this tab.
 
 import { start } from "./talk.js";
-
-const KEPT = "bertwright-token";
-
-const admit = (token) => sessionStorage.setItem(KEPT, token);
-
-function takeToken() {
-  const given = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (!given) return false;
-  admit(given);
-  history.replaceState(null, "", location.pathname + location.search);
-  return true;
-}
+import { admit, authorization } from "./token.js";
 
 // What went wrong, as the page tells it: `kind` is a text of texts.js, `seconds` when to ask again.
 const trouble = (kind, message = "", seconds = 0) => Object.assign(new Error(message), { kind, seconds });
@@ -23,7 +9,7 @@ const trouble = (kind, message = "", seconds = 0) => Object.assign(new Error(mes
 const KINDS = { 401: "token", 403: "token", 413: "long", 429: "busy", 503: "busy", 504: "slow" };
 
 async function ask(path, body, signal) {
-  const headers = { Authorization: `Bearer ${sessionStorage.getItem(KEPT) ?? ""}` };
+  const headers = authorization();
   if (body) headers["Content-Type"] = "application/json";
   let response, answer;
   try {
@@ -61,7 +47,4 @@ export const served = {
   choose: (model, text, choices, signal) => first("v1/choose", { model, text, choices }, signal),
 };
 
-takeToken();
-// Another address of the same server, pasted into this tab, changes the fragment only.
-addEventListener("hashchange", () => takeToken() && location.reload());
 start(served);

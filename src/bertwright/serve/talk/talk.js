@@ -13,15 +13,14 @@
 // Each gives a promise; offsets are code points of the text as given; `signal` says that the answer is no longer
 // wanted, and may be ignored. An error may have a `kind`, one of the texts lost, token, busy, long and slow; any other
 // error is told by its message. `served.js` asks a server; a page with its model inside computes.
-//
-// For one file, the modules can be joined in the order texts, markup, sentence, latest, panels, tasks, column, talk,
-// model object, without their `import` declarations and their words `export`: no name of a module is used twice.
 
 import { Column } from "./column.js";
-import { element, show } from "./markup.js";
+import { element } from "./element.js";
+import { changeTheme, chooseLanguage, dark, showTheme } from "./looks.js";
 import { PANELS } from "./panels.js";
 import { TASKS } from "./tasks.js";
 import { edited, partAt, partsOf, read, toggled, whole } from "./sentence.js";
+import { show } from "./show.js";
 import { say, speak } from "./texts.js";
 
 const TYPING = 120;
@@ -38,7 +37,6 @@ const state = {
   chosen: [],
   first: 0,
 };
-const looks = { language: "", theme: "" };
 let model,
   models = [],
   columns = [],
@@ -50,6 +48,7 @@ const panel = () => PANELS_OF_ALL.find((each) => each.id === state.panel);
 export async function start(given) {
   model = given;
   restore();
+  showTheme();
   listen();
   translate();
   await load();
@@ -80,11 +79,9 @@ function choosePossible() {
   if (!able().some((each) => each.id === state.panel)) state.panel = able()[0]?.id ?? "pieces";
 }
 
-// A page keeps what is asked while its tab is open, so that a reload loses nothing; and how it looks for longer, as the
-// page about the training does.
+// A page keeps what is asked while its tab is open, so that a reload loses nothing.
 function restore() {
   try {
-    for (const key of Object.keys(looks)) looks[key] = localStorage.getItem(`bertwright-${key}`) ?? "";
     Object.assign(state, JSON.parse(sessionStorage.getItem(KEPT_STATE)));
   } catch {
     // Without storage, or with what another version kept, the page begins anew.
@@ -94,7 +91,6 @@ function restore() {
 function keep() {
   try {
     sessionStorage.setItem(KEPT_STATE, JSON.stringify(state));
-    for (const [key, value] of Object.entries(looks)) if (value) localStorage.setItem(`bertwright-${key}`, value);
   } catch {
     // A page from a file may have no storage.
   }
@@ -270,8 +266,7 @@ function listen() {
   });
   for (const button of document.querySelectorAll("[data-language]")) {
     button.addEventListener("click", () => {
-      looks.language = button.dataset.language;
-      keep();
+      chooseLanguage(button.dataset.language);
       translate();
       if (models.length) arrange();
     });
@@ -279,9 +274,8 @@ function listen() {
   if (!CSS.supports("field-sizing", "content")) addEventListener("input", ({ target }) => grow(target));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", translate);
   at("theme").addEventListener("click", () => {
-    looks.theme = dark() ? "light" : "dark";
+    changeTheme();
     translate();
-    keep();
   });
 }
 
@@ -303,13 +297,9 @@ function blankAtCursor(field) {
   field.setSelectionRange(end, end);
 }
 
-const dark = () => (looks.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
-
 function translate() {
-  const language = speak(looks.language || navigator.language);
-  const root = document.documentElement;
-  root.lang = language;
-  if (looks.theme) root.dataset.theme = looks.theme;
+  const language = speak();
+  document.documentElement.lang = language;
   for (const each of document.querySelectorAll("[data-text]")) each.textContent = say(each.dataset.text);
   for (const each of document.querySelectorAll("[data-language]")) {
     each.setAttribute("aria-pressed", String(each.dataset.language === language));

@@ -1,6 +1,6 @@
 // What the page can ask models that were trained for a task, and encoders of texts. Panels as in panels.js.
 
-import { element } from "./markup.js";
+import { element } from "./element.js";
 import { bar } from "./panels.js";
 import { decimal, percent, say } from "./texts.js";
 

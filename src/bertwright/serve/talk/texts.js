@@ -1,5 +1,7 @@
 // Everything the page says, in both of its languages.
 
+import { language } from "./looks.js";
+
 const ENGLISH = {
   heading: "What would the model say?",
   leads: {
@@ -206,9 +208,9 @@ export const LANGUAGES = { hu: HUNGARIAN, en: ENGLISH };
 
 let spoken = "en";
 
-// Speak a language from now on: "hu", "en", or a tag such as "hu-HU"; English, if the page does not know it.
-export function speak(tag) {
-  spoken = LANGUAGES[tag.slice(0, 2).toLowerCase()] ? tag.slice(0, 2).toLowerCase() : "en";
+// Speak the language that was chosen, from now on; returns it.
+export function speak() {
+  spoken = language(Object.keys(LANGUAGES));
   return spoken;
 }
 

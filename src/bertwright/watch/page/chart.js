@@ -1,7 +1,7 @@
 // One chart on a canvas: curves with the band between their lowest and highest values, a line to read values at, and a
 // part that is chosen by dragging. It knows nothing of runs; `curves.js` gives it series and follows what it is asked.
 
-import { element } from "./markup.js";
+import { element } from "./element.js";
 
 const LEFT = 58, RIGHT = 10, TOP = 8, BOTTOM = 24, HEIGHT = 210;
 

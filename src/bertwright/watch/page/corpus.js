@@ -1,7 +1,8 @@
 // What became of the corpus: how much was dropped and why, with examples, and its longest and strangest sentences.
 
 import { ask } from "./data.js";
-import { element, pages, table } from "./markup.js";
+import { element } from "./element.js";
+import { pages, table } from "./markup.js";
 import { exact, percent, short, text, whole } from "./texts.js";
 
 const OF_PAGES = ["redirects", "other_namespaces", "disambiguations"];

@@ -2,7 +2,8 @@
 
 import { Chart } from "./chart.js";
 import { ask } from "./data.js";
-import { element, paint } from "./markup.js";
+import { element } from "./element.js";
+import { paint } from "./markup.js";
 import { exact, percent, short, text, whole } from "./texts.js";
 
 const SINGLE = [

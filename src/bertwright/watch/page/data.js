@@ -1,22 +1,12 @@
 // Asks the server. Answers are kept with their tags: one that has not changed is not sent again.
 
-const KEPT = "bertwright-token";
+import { authorization } from "./token.js";
+
 const MOST = 60;
 const known = new Map();
 
 // By how many seconds the clock of this machine is ahead of the server's.
 export const clock = { ahead: 0 };
-
-export const admit = (token) => sessionStorage.setItem(KEPT, token);
-
-// The token of the address's fragment, which no browser sends, is kept for this tab and removed from the address.
-export function takeToken() {
-  const given = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (!given) return false;
-  admit(given);
-  history.replaceState(null, "", location.pathname + location.search);
-  return true;
-}
 
 // What went wrong, as the page tells it: `kind` is a text of texts.js.
 const trouble = (kind, message = "") => Object.assign(new Error(message), { kind });
@@ -24,7 +14,7 @@ const trouble = (kind, message = "") => Object.assign(new Error(message), { kind
 export async function ask(what, query = {}) {
   const path = `data/${what}?${new URLSearchParams(query)}`;
   const before = known.get(path);
-  const headers = { Authorization: `Bearer ${sessionStorage.getItem(KEPT) ?? ""}` };
+  const headers = authorization();
   if (before) headers["If-None-Match"] = before.tag;
   let response, answer;
   try {

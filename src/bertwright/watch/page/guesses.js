@@ -1,7 +1,7 @@
 // What the model guesses for the recipe's lines, through the checkpoints: as an animation, or one by one.
 
 import { ask } from "./data.js";
-import { element } from "./markup.js";
+import { element } from "./element.js";
 import { percent, text, whole } from "./texts.js";
 
 const FRAME = 700, FRAMES = 240;

@@ -1,7 +1,8 @@
 // What a run has said, by pages, the newest at the end.
 
 import { ask } from "./data.js";
-import { element, pages } from "./markup.js";
+import { element } from "./element.js";
+import { pages } from "./markup.js";
 import { current, text } from "./texts.js";
 
 export class Log {

@@ -1,17 +1,6 @@
-// Elements of the page. A text becomes a text node and nothing else, whoever wrote it.
+// Parts of the page that several tabs have.
 
-// The element `tag`; a function among its attributes listens to the event of that name.
-export function element(tag, attributes = {}, ...content) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) {
-    if (typeof value === "function") made.addEventListener(name, value);
-    else if (name === "style") for (const [key, one] of Object.entries(value)) made.style.setProperty(key, one);
-    else if (value === true) made.setAttribute(name, "");
-    else if (value !== false && value != null) made.setAttribute(name, value);
-  }
-  made.append(...content.flat().filter((one) => one != null && one !== false));
-  return made;
-}
+import { element } from "./element.js";
 
 // A table with a heading row; cells are texts or elements. `wide` columns hold texts, the others numbers.
 export function table(heads, rows, wide = 1) {

@@ -1,6 +1,6 @@
 // A card for every run: what it is at, how far, how much time is left.
 
-import { element } from "./markup.js";
+import { element } from "./element.js";
 import { exact, percent, short, text, time, whole } from "./texts.js";
 
 const COLORS = ["--run-0", "--run-1", "--run-2", "--run-3", "--run-4", "--run-5", "--run-6", "--run-7"];

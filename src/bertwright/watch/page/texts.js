@@ -1,5 +1,7 @@
 // Everything the page says, in both of its languages, and how it writes numbers.
 
+import { chooseLanguage, language as wanted } from "./looks.js";
+
 const ENGLISH = {
   talk: "Talk to the model",
   keys: "Keys",
@@ -130,8 +132,6 @@ const ENGLISH = {
   before: "Before",
   next: "Next",
   page: "page {page} of {count}",
-  scoresTitle: "Scores of the finished model",
-  notesTitle: "What the rows say",
 };
 
 const HUNGARIAN = {
@@ -264,8 +264,6 @@ const HUNGARIAN = {
   before: "Előző",
   next: "Következő",
   page: "{page}. oldal, összesen {count}",
-  scoresTitle: "A kész modell pontjai",
-  notesTitle: "Amit a sorok mondanak",
   // Why documents are dropped is said by the corpus itself, in English.
   reasons: {
     empty: "tisztítás után nem maradt szöveg",
@@ -287,14 +285,13 @@ const HUNGARIAN = {
 };
 
 const TABLES = { en: ENGLISH, hu: HUNGARIAN };
-const LANGUAGE = "bertwright-language";
-let language = localStorage.getItem(LANGUAGE) ?? (navigator.language.startsWith("hu") ? "hu" : "en");
+let language = wanted(Object.keys(TABLES));
 
 export const current = () => language;
 export const all = () => TABLES[language];
 export function choose(name) {
   language = name;
-  localStorage.setItem(LANGUAGE, name);
+  chooseLanguage(name);
 }
 
 // A text by its key, of a group too ("states.training"); names in braces are replaced.

@@ -1,7 +1,8 @@
 // The entries of the vocabulary: how many of each script and length, and which they are.
 
 import { ask } from "./data.js";
-import { element, pages, table } from "./markup.js";
+import { element } from "./element.js";
+import { pages, table } from "./markup.js";
 import { exact, percent, text, whole } from "./texts.js";
 
 export class Vocabulary {

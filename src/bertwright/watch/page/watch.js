@@ -2,16 +2,17 @@
 
 import { Corpus } from "./corpus.js";
 import { Curves } from "./curves.js";
-import { admit, ask, clock, takeToken } from "./data.js";
+import { ask, clock } from "./data.js";
+import { element } from "./element.js";
 import { Guesses } from "./guesses.js";
 import { Log } from "./log.js";
-import { element } from "./markup.js";
+import { changeTheme, dark, showTheme } from "./looks.js";
 import { card, color } from "./overview.js";
 import { choose, current, text } from "./texts.js";
+import { admit } from "./token.js";
 import { Vocabulary } from "./vocabulary.js";
 
 const EVERY = 2000, SLOWEST = 15000;
-const THEME = "bertwright-theme";
 const TABS = { curves: Curves, guesses: Guesses, corpus: Corpus, vocabulary: Vocabulary, log: Log };
 const find = (id) => document.getElementById(id);
 
@@ -111,10 +112,6 @@ function tabs() {
   find("panel").setAttribute("aria-labelledby", `tab-${tab}`);
 }
 
-function dark() {
-  return (document.documentElement.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
-}
-
 function say() {
   document.documentElement.lang = current();
   for (const each of document.querySelectorAll("[data-text]")) each.textContent = text(each.dataset.text);
@@ -138,16 +135,12 @@ function again() {
 for (const each of document.querySelectorAll("[data-language]"))
   each.addEventListener("click", () => { choose(each.dataset.language); again(); });
 find("theme").addEventListener("click", () => {
-  const theme = dark() ? "light" : "dark";
-  localStorage.setItem(THEME, theme);
-  document.documentElement.dataset.theme = theme;
+  changeTheme();
   again();
 });
-if (localStorage.getItem(THEME)) document.documentElement.dataset.theme = localStorage.getItem(THEME);
+showTheme();
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
 document.addEventListener("visibilitychange", () => document.hidden || poll());
-addEventListener("hashchange", () => takeToken() && location.reload());
-takeToken();
 say();
 fetch("../health").then((answer) => { find("talk").hidden = !answer.ok; }, () => {});
 poll();

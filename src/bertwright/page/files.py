@@ -1,4 +1,4 @@
-"""The page of the server: the files in `talk/`, each at its name, and talk.html at the root."""
+"""The files of a page, each at its name: those of its folder, and those in `shared/`, which belong to all pages."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Route
 
-TALK = Path(__file__).with_name("talk")
+SHARED = Path(__file__).with_name("shared")
 # Not guessed from the system's table, in which scripts may be plain text, which browsers then do not run.
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
-def page_routes() -> list[BaseRoute]:
-    """The routes of the page's files."""
-    files = [file for file in sorted(TALK.iterdir()) if file.suffix in _TYPES]
-    return [Route("/" if file.name == "talk.html" else f"/{file.name}", _giving(file)) for file in files]
+def file_routes(folder: Path) -> list[BaseRoute]:
+    """The routes of a page's files; that of HTML is at the root."""
+    files = [file for file in (*sorted(folder.iterdir()), *sorted(SHARED.iterdir())) if file.suffix in _TYPES]
+    return [Route("/" if file.suffix == ".html" else f"/{file.name}", _giving(file)) for file in files]
 
 
 def _giving(file: Path) -> Callable[[Request], Awaitable[Response]]:
