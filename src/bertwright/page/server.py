@@ -47,6 +47,8 @@ PRIVATE = ("/v1/", "/metrics", "/watch/data/")
 """Beginnings of the paths that need the token."""
 TOKEN_VARIABLE = "BERTWRIGHT_TOKEN"
 _SHORTEST_TOKEN = 16
+_SNAPS = Path("/snap/bin")
+"""Where programs are that see files only in the home folder, and no hidden ones, such as Ubuntu's Firefox."""
 _LONGEST_HEADER = 32 * 2**10
 _REQUEST_SECONDS = 10.0
 """Time in which a client must have sent the header of a request, or the rest of one that is answered."""
@@ -299,7 +301,9 @@ def opened_browser(wanted: bool) -> Iterator[Callable[[str], None]]:
     if not wanted or not has_browser():
         yield lambda address: None
         return
-    with tempfile.TemporaryDirectory(prefix="bertwright-", ignore_cleanup_errors=True) as folder:
+    home = os.path.expanduser("~")
+    place = home if _SNAPS.is_dir() and os.access(home, os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="bertwright-", dir=place, ignore_cleanup_errors=True) as folder:
         file = Path(folder) / "page.html"
 
         def open_it(address: str) -> None:

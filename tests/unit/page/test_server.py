@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from queue import Queue
 
 import pytest
 from starlette.applications import Starlette
@@ -141,21 +142,36 @@ def test_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
         assert program.stderr.read() == b""
 
 
-def test_a_browser_gets_the_address_in_a_file_that_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr("webbrowser.open", asked.append)
+def test_a_browser_gets_the_address_in_a_file_that_is_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: Queue[str] = Queue()  # in another thread
+    monkeypatch.setattr("webbrowser.open", asked.put)
     monkeypatch.setattr("webbrowser.get", lambda: None)  # as if there was one
     monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.delenv("SSH_CONNECTION", raising=False)
     with opened_browser(True) as open_it:
         open_it("http://127.0.0.1:8765/#token=abc")
-        file = Path(asked[0].removeprefix("file://"))
-        assert "#token=abc" in file.read_text() and "token" not in asked[0]
+        address = asked.get(timeout=60)
+        file = Path(address.removeprefix("file://"))
+        assert "#token=abc" in file.read_text() and "token" not in address
         assert os.stat(file.parent).st_mode & 0o077 == 0
     assert not file.exists()
+    # Where browsers come as snaps, they see what is in the home folder and not hidden, and another /tmp.
+    home, snaps = tmp_path / "home", tmp_path / "snaps"
+    for folder in (home, snaps):
+        folder.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr(server, "_SNAPS", snaps)
+    with opened_browser(True) as open_it:
+        open_it("http://127.0.0.1:8765/#token=abc")
+        file = Path(asked.get(timeout=60).removeprefix("file://"))
+        assert file.parent.parent == home and not file.parent.name.startswith(".")
+        assert os.stat(file.parent).st_mode & 0o077 == 0
+    assert not list(home.iterdir())
     monkeypatch.delenv("DISPLAY")
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     for wanted in (True, False):
         with opened_browser(wanted) as open_it:
             open_it("http://127.0.0.1:8765/")
-    assert len(asked) == 1
+    assert asked.empty()
