@@ -37,7 +37,7 @@ def _training(recipe: Recipe) -> str:
 
 def _tested(counts: Mapping[str, Any]) -> str:
     right, always = (100 * counts[key] for key in ("mlm_accuracy", "most_common_token_accuracy"))
-    return f"{right:.0f} of 100 hidden words guessed right; who always says the commonest would get {always:.0f}"
+    return f"{right:.0f} of 100 hidden words guessed right; the commonest word alone would get {always:.0f}"
 
 
 CHAPTERS = {
