@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
@@ -58,7 +58,6 @@ from bertwright.model.family import ANSWERS, Head
 from bertwright.model.modern.config import ModernModelConfig
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.optim.build import build_optimizer, moment_names
-from bertwright.page.server import Listener
 from bertwright.pipeline.stage import STAGES
 from bertwright.sample import SMALL as SAMPLE
 from bertwright.shipped import schema_file, shipped
@@ -373,8 +372,8 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         if "--token-file" in rest:
             Path(rest[rest.index("--token-file") + 1]).write_text("a-token-of-the-reader", encoding="utf-8")
 
-        def end(listening: Listening, app: object, listener: Listener) -> None:
-            listener.socket.close()
+        def end(listening: Listening, make_app: Callable[[], object]) -> None:
+            make_app()
 
         request.getfixturevalue("monkeypatch").setattr(Listening, "serve", end)
         yield arguments
