@@ -171,16 +171,23 @@ class Page:
         return shown
 
     def click(self, selector: str) -> None:
-        """Click in the middle of the first element that matches, once there is one."""
+        """Click in the middle of the first element that matches, once there is one; again, if the page moved it away in
+        between and the click did not reach it. Raises `AssertionError` if none reaches it."""
         chosen = f"document.querySelector({json.dumps(selector)})"
-        self.wait(chosen)
-        place = (
-            f"(e => {{ e.scrollIntoView({{block: 'center'}}); return e.getBoundingClientRect().toJSON() }})({chosen})"
-        )
-        box = self.value(place)
-        at = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2, "button": "left", "clickCount": 1}
-        for kind in ("mousePressed", "mouseReleased"):
-            self.tell("Input.dispatchMouseEvent", type=kind, **at)
+        reached = f"e => {{ missed &&= !{chosen}?.contains(e.target) }}"
+        place = f"{chosen}.scrollIntoView({{block: 'center'}}), {chosen}.getBoundingClientRect().toJSON()"
+        end = time.monotonic() + PATIENCE
+        missed = True
+        while missed:
+            assert time.monotonic() < end, f"no click reaches {selector}"
+            self.wait(chosen)
+            box = self.value(
+                f"window.missed = true, addEventListener('click', {reached}, {{capture: true, once: true}}), {place}"
+            )
+            at = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2, "button": "left"}
+            for kind in ("mousePressed", "mouseReleased"):
+                self.tell("Input.dispatchMouseEvent", type=kind, clickCount=1, **at)
+            missed = self.value("window.missed")  # undefined on a page that the click led to
 
     def press(self, *keys: str, shift: bool = False) -> None:
         """Press and release keys: names such as Enter, or characters."""

@@ -89,7 +89,6 @@ def test_the_guesses_are_played_paused_and_chosen_by_keys(tmp_path: Path) -> Non
     write_guesses(folder, ["the", "boat", "river"])
     with served(watch_app([folder])) as listener, browsing(tmp_path / "profile") as page:
         page.open(listener.address)
-        page.wait("document.querySelector('.chart') != null")  # until then, what is below moves
         page.click("#tab-guesses")
         page.wait("document.querySelector('.slot')?.textContent == 'river'")
         assert page.text(".sentence") == "The river <i>flows</i>.", "a text is a text"
