@@ -76,6 +76,29 @@ def test_dictionaries_in_other_languages(language: str, wikitext: str, expected:
     assert texts(wikitext, "wiktionary", language) == expected
 
 
+@pytest.mark.parametrize(("language", "wikitext", "expected"), [
+    (
+        "cs", "# zvíře\n#* {{Příklad|cs|Pes je [[přítel]] člověka.}}<ref>{{Citace|titul=Kniha}}</ref>",
+        ["zvíře", "Pes je přítel člověka."],
+    ),
+    ("cs", "#* {{Příklad|sk|Život je pes.|Život je [[pes]].}}", ["Život je pes. — Život je pes."]),
+    ("ko", "#:{{예문|ko|나는 아무 관계도 없다|footer=그들은 서로 관계가 없음|출처=시}}", ["나는 아무 관계도 없다"]),
+    (
+        "ms", "#* {{quote-book\n|de\n|title=Ein Buch über alte Quellen\n|passage=Das ist\nein Satz.|t=Satu ayat.}}",
+        ["Das ist ein Satz. — Satu ayat."],
+    ),
+    ("ms", "#*: {{quote|de|Nun steht es fest.|Sekarang sudah jelas.}}", ["Nun steht es fest. — Sekarang sudah jelas."]),
+    (
+        "th", "#: {{ja-usex|山に'''白熊'''がいるかなあ‼|やま に しろくま が いる か|มีหมีขั้วโลก}}",
+        ["山に白熊がいるかなあ‼ — มีหมีขั้วโลก"],
+    ),
+    ("cs", "#* {{Synonyma|cs|pes|čokl|hafan}}\n#* {{Citace|titul=Kniha o psech a lidech}}", []),
+    ("en", "* {{unheard|en|This is not below a definition.}}", []),
+])  # fmt: skip
+def test_examples_are_known_by_their_form_and_place(language: str, wikitext: str, expected: list[str]) -> None:
+    assert texts(wikitext, "wiktionary", language) == expected
+
+
 def test_an_encyclopedia_keeps_its_lists() -> None:
     assert texts("* [[Catfish]]\n* Czech: [[kočka]]", "wikipedia") == ["Catfish", "Czech: kočka"]
 
