@@ -157,6 +157,28 @@ def test_a_runtime_that_is_not_installed_is_named_before_any_work(
         certify(folder, Lines("these", TEXTS), ["abacus"])
 
 
+def test_what_lacks_a_part_is_not_tried_and_the_others_are(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """llama.cpp's converter comes with no package."""
+    gguf, f16 = runtime_named("gguf"), runtime_named("gguf-f16")
+    if missing := gguf.missing():
+        pytest.skip(missing)
+    monkeypatch.setenv("LLAMA_CPP", "nowhere")
+    chosen = ("transformers", "sentence-transformers", "gguf", "gguf-f16")
+    monkeypatch.setattr("bertwright.export.certify.run.RUNTIMES", tuple(runtime_named(name) for name in chosen))
+    certificate = certify(folder, Lines("these", TEXTS))
+    rows = rows_of(certificate)
+    assert rows["sentence-transformers"]["status"] == "agrees"
+    assert [rows[name]["status"] for name in chosen[2:]] == ["missing"] * 2
+    assert cells(rows["gguf"])[-1] == "not tried"
+    notes = [note for note in explanations(certificate) if "LLAMA_CPP=nowhere is no llama.cpp" in note]
+    assert len(notes) == 1 and notes[0].startswith(f"{gguf.title}; {f16.title}: ")
+    assert "nowhere" not in markdown(certificate_section(certificate)), "a card is not about this machine"
+    with pytest.raises(MissingExtraError, match="LLAMA_CPP=nowhere is no llama.cpp"):
+        certify(folder, Lines("these", TEXTS), ["gguf"])
+    (make_folder(folder / gguf.folder) / gguf.file).write_bytes(b"no model")
+    assert rows_of(certify(folder, Lines("these", TEXTS), ["gguf"]))["gguf"]["status"] == "failed", "written already"
+
+
 def test_each_format_of_a_recipe_is_written_by_a_runtime_of_that_name() -> None:
     assert set(get_args(Format)) == {runtime.name for runtime in RUNTIMES if runtime.reads == runtime.name}
     places = [(runtime.folder, runtime.file) for runtime in RUNTIMES if runtime.reads == runtime.name]

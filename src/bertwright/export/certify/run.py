@@ -44,16 +44,17 @@ class _Answers:
 def certify(folder: Path, lines: Lines, runtimes: Sequence[str] = (), log: Log = SILENT) -> Certificate:
     """The certificate of a published folder, on the machine at hand.
 
-    `runtimes` are names of `RUNTIMES`; by default, all that are installed. Those that are named must be: raises
-    `MissingExtraError` before any work. Without names there are also rows of the servers whose loading rules are known
-    (`loadings`), which are not run. Files that a runtime reads and that the folder does not have are written to a
-    temporary folder.
+    `runtimes` are names of `RUNTIMES`; by default, all whose package is installed, and of one that lacks another part
+    the row says what. Of those that are named nothing may be missing: raises `MissingExtraError` before any work.
+    Without names there are also rows of the servers whose loading rules are known (`loadings`), which are not run.
+    Files that a runtime reads and that the folder does not have are written to a temporary folder.
     """
-    model = Published(folder)
-    chosen = [runtime_named(name) for name in runtimes] or [each for each in RUNTIMES if not each.missing()]
-    for runtime in [runtime_named(REFERENCE), *chosen]:
-        if missing := runtime.missing():
-            raise MissingExtraError(missing)
+    model, named = Published(folder), [runtime_named(name) for name in runtimes]
+    for runtime in [runtime_named(REFERENCE), *named]:
+        status, why = _untried(runtime, model)
+        if status == "missing":
+            raise MissingExtraError(why)
+    chosen = named or [each for each in RUNTIMES if each.version()]
     if why := runtime_named(REFERENCE).refusal(model):
         raise ArtifactError(f"{folder} cannot be certified: {why}.")
     texts, others, replaced = lines.compared, lines.others, list[str]()
@@ -107,8 +108,9 @@ class _Comparing:
     def row(self, runtime: Runtime) -> Row:
         """What one runtime answers; never an error, because others are still to be asked."""
         try:
-            if why := runtime.refusal(self.model):
-                return {**self._new_row(runtime, None, "refused"), "why": why}
+            status, why = _untried(runtime, self.model)
+            if status:
+                return {**self._new_row(runtime, None, status), "why": why}
             answers = self._answers(runtime)
             row = self._with_ids(self._new_row(runtime, answers, "agrees"), runtime, answers)
             row = self._compared(row, runtime, answers)
@@ -136,13 +138,10 @@ class _Comparing:
         if not runtime.reads:
             return None
         writer = runtime_named(runtime.reads)
-        published = self.model.folder / writer.folder
-        if (published / writer.file).is_file():
-            return published
+        if _has_files_of(writer, self.model):
+            return self.model.folder / writer.folder
         path = self.scratch / "written" / writer.name
         if not path.exists():
-            if missing := writer.missing_to_write():
-                raise DataError(f"it reads what {writer.title} writes: {missing}")
             run_job(Job(writer.name, str(self.model.folder), str(path)), writer.title)
         return path
 
@@ -182,6 +181,22 @@ class _Comparing:
         if faults := [*_faults(runtime, outputs, first)]:
             row = {**row, "status": "differs", "why": "; ".join([*([row["why"]] if row["why"] else []), *faults])}
         return row
+
+
+def _untried(runtime: Runtime, model: Published) -> tuple[Status | None, str]:
+    """Why a runtime cannot be asked: "missing" or "refused" with the reason; None and "" if it can."""
+    if missing := runtime.missing():
+        return "missing", missing
+    if refused := runtime.refusal(model):
+        return "refused", refused
+    writer = runtime_named(runtime.reads or runtime.name)
+    if runtime.reads and not _has_files_of(writer, model) and (missing := writer.missing_to_write()):
+        return "missing", missing
+    return None, ""
+
+
+def _has_files_of(writer: Runtime, model: Published) -> bool:
+    return (model.folder / writer.folder / writer.file).is_file()
 
 
 def _by_rules(loading: Loading) -> Row:

@@ -11,9 +11,10 @@ from bertwright.core.shapes import Count, Number, Text
 
 CERTIFICATE = "certificate.json"
 
-Status = Literal["reference", "agrees", "known", "differs", "refused", "failed", "loads"]
+Status = Literal["reference", "agrees", "known", "differs", "refused", "missing", "failed", "loads"]
 """Of a runtime: others are compared with it; same answers; the same but for texts with a known fault of its tokenizer;
-other answers; cannot run this model; gave an error; was not run, but loads the model by the rules in its sources."""
+other answers; cannot run this model; lacks something on this machine; gave an error; was not run, but loads the model
+by the rules in its sources."""
 
 
 class Difference(TypedDict):
@@ -46,7 +47,7 @@ class Row(TypedDict):
     version: Text
     status: Status
     why: Text
-    """Why it differs, refused or failed, or as what it loads the model; "" if it agrees."""
+    """Why it differs, refused or failed, what it lacks, or as what it loads the model; "" if it agrees."""
     lines: NotRequired[Count]
     """Texts whose ids were compared."""
     other_ids: NotRequired[Count]

@@ -14,6 +14,7 @@ _WORDS = {
     "known": "known",
     "differs": "DIFFERS",
     "refused": "cannot",
+    "missing": "not tried",
     "failed": "FAILED",
     "loads": "by rules",
 }
@@ -45,13 +46,14 @@ def explanations(certificate: Certificate) -> Iterator[str]:
         yield f"Words behind [MASK] that are the best guess, of {right[0]['guessed']:,}: {shares}."
     seen = set[str]()
     for row in certificate["rows"]:
-        if row["why"]:
-            yield f"{row['title']}: {row['why']}"
+        # Some say the same: one program in three precisions lacks the same, and has the same tokenizer.
+        titles = [each["title"] for each in certificate["rows"] if each["why"] == row["why"]]
+        if row["why"] and row["title"] == titles[0]:
+            yield f"{'; '.join(titles)}: {row['why']}"
         for example in row.get("examples", []):
             tokens = f"{' '.join(example['given'])} instead of {' '.join(example['expected'])}"
             reason = f". {example['reason']}" if example["reason"] else ""
             note = f"{example['text']!r}: {tokens}{reason}"
-            # One program in three precisions has the same tokenizer.
             if note not in seen:
                 seen.add(note)
                 yield note
@@ -59,6 +61,8 @@ def explanations(certificate: Certificate) -> Iterator[str]:
 
 def certificate_section(certificate: Certificate) -> list[Content]:
     """The section of a model card or a report."""
+    # What a machine lacks is nothing to those who read of the model.
+    certificate = {**certificate, "rows": [row for row in certificate["rows"] if row["status"] != "missing"]}
     notes = [element("li", note) for note in explanations(certificate)]
     return [
         p(
