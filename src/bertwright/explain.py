@@ -17,7 +17,8 @@ from pydantic.fields import FieldInfo
 
 from bertwright.core.config import role
 from bertwright.core.errors import RecipeError
-from bertwright.core.section_fields import described_fields, members
+from bertwright.recipe_keys import Found, ending_in, find, kind_of, nearest
+from bertwright.recipe_keys import keys as all_keys
 
 
 class Original(NamedTuple):
@@ -55,8 +56,8 @@ def originals() -> dict[str, tuple[Original, ...]]:
 def explain(model: type[BaseModel], query: str) -> dict[str, Any]:
     """Type, default and meaning of a key, and what other programs call by that name.
 
-    `query` is a dotted key, the last part of one ("weight_decay"), or another program's parameter. Any other name is a
-    `RecipeError` that suggests the nearest one.
+    `query` is a dotted key, also with a kind in it ("optim.lamb.eps"), the last parts of one ("masking.unit",
+    "weight_decay"), or another program's parameter. Any other name is a `RecipeError` that suggests the nearest one.
     """
     name = query.lstrip("-")
     elsewhere = originals().get(_plain(name), ())
@@ -65,7 +66,9 @@ def explain(model: type[BaseModel], query: str) -> dict[str, Any]:
     keys = keys or ([] if elsewhere else _abbreviated(model, _plain(name)))
     if not keys and not elsewhere:
         raise RecipeError(f"--explain {query}: {_unknown(model, name)}")
-    facts = _facts(model, keys[0]) if len(keys) == 1 else {key: _facts(model, key)["meaning"] for key in keys}
+    facts: dict[str, Any] = {key: _meaning(find(model, key).fields[0]) for key in keys}
+    if len(keys) == 1:
+        facts = _facts(model, keys[0])
     if elsewhere:
         facts["elsewhere"] = {original.program: _difference(original, keys) for original in elsewhere}
     return facts
@@ -73,14 +76,13 @@ def explain(model: type[BaseModel], query: str) -> dict[str, Any]:
 
 def keys_of(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
     """Every dotted key, with the first sentence of its meaning."""
-    for key in dict.fromkeys(_keys(model, "")):
-        meaning = " ".join((_find(model, key)[0][0].description or "").split())
-        yield key, meaning.partition(". ")[0].rstrip(".")
+    for key in dict.fromkeys(all_keys(model)):
+        yield key, _meaning(find(model, key).fields[0]).partition(". ")[0].rstrip(".")
 
 
 def fields_of(model: type[BaseModel], dotted: str) -> list[FieldInfo]:
     """The field of a dotted key, once for each kind of section that has it; none if it is not a key."""
-    return _find(model, dotted)[0] if _exists(model, dotted) else []
+    return find(model, dotted).fields if _exists(model, dotted) else []
 
 
 def where_is(model: type[BaseModel], name: str) -> str:
@@ -94,7 +96,7 @@ def where_is(model: type[BaseModel], name: str) -> str:
 def _keys_for(model: type[BaseModel], name: str) -> list[str]:
     """The keys that end in `name` (list elements as `0`) or hold another program's parameter of that name."""
     held = (key for original in originals().get(_plain(name), ()) for key in original.keys)
-    return list(dict.fromkeys([*(key for key in _keys(model, "") if key.rpartition(".")[2] == name), *held]))
+    return list(dict.fromkeys([*ending_in(model, name), *held]))
 
 
 def _abbreviated(model: type[BaseModel], name: str) -> list[str]:
@@ -105,7 +107,7 @@ def _abbreviated(model: type[BaseModel], name: str) -> list[str]:
         words = _plain(key.rpartition(".")[2]).split("_")
         return "".join(word[:1] for word in words) == name if len(name) < 4 else any(w.startswith(name) for w in words)
 
-    own = [key for key in _keys(model, "") if fits(key)]
+    own = [key for key in all_keys(model) if fits(key)]
     others = [key for group in originals().values() for each in group if fits(each.name) for key in each.keys]
     return list(dict.fromkeys(own or others)) if len(name) > 1 else []
 
@@ -122,34 +124,51 @@ def _difference(original: Original, keys: list[str]) -> str:
     return ": ".join(filter(None, [which, original.note])) or "the same"
 
 
-def _keys(model: type[BaseModel], prefix: str) -> Iterator[str]:
-    for name, field in model.model_fields.items():
-        yield f"{prefix}{name}"
-        classes = [c for c in members(field.annotation) if isinstance(c, type) and issubclass(c, BaseModel)]
-        # The first element of a list stands for all: each has the same keys.
-        inside = f"{prefix}{name}.0." if "tuple" in str(field.annotation) else f"{prefix}{name}."
-        yield from dict.fromkeys(key for c in classes for key in _keys(c, inside))
-
-
 def _exists(model: type[BaseModel], dotted: str) -> bool:
     try:
-        _find(model, dotted)
+        find(model, dotted)
     except KeyError:
         return False
     return True
 
 
 def _facts(model: type[BaseModel], dotted: str) -> dict[str, Any]:
-    fields, models = _find(model, dotted)
-    field = fields[0]
-    facts: dict[str, Any] = {"key": dotted, "meaning": " ".join((field.description or "").split())}
-    if models:
-        return {**facts, "keys": _keys_by_kind(models)}
-    facts["type"] = _type(fields)
-    defaults = dict.fromkeys("required" if field.is_required() else str(_default(field)) for field in fields)
-    facts["default"] = " or ".join(defaults) if len(defaults) > 1 or field.is_required() else _default(field)
+    found = find(model, dotted)
+    field, default = found.fields[0], _default(found.fields[0])
+    facts: dict[str, Any] = {"key": found.key}
+    if found.only:
+        facts["only with"] = {kind: " or ".join(names) for kind, names in found.only.items()}
+    if dotted.endswith(tuple(f".{name}" for names in found.only.values() for name in names)):
+        # The name of a kind: what that is, instead of what the key is.
+        return {**facts, "meaning": _class_meaning(found.sections[0]), "keys": list(found.sections[0].model_fields)}
+    facts["meaning"] = _meaning(field)
+    if others := _other_meanings(found):
+        facts["otherwise"] = others
+    if found.sections:
+        if default_kind := getattr(default, "kind", ""):
+            facts["default"] = default_kind
+        return {**facts, "keys": _keys_by_kind(found.sections)}
+    facts["type"] = _type(found.fields)
+    defaults = dict.fromkeys("required" if each.is_required() else str(_default(each)) for each in found.fields)
+    facts["default"] = " or ".join(defaults) if len(defaults) > 1 or field.is_required() else default
     facts["role"] = role(field)
     return facts
+
+
+def _meaning(field: FieldInfo) -> str:
+    return " ".join((field.description or "").split())
+
+
+def _class_meaning(section: type[BaseModel]) -> str:
+    return " ".join((section.__doc__ or "").split())
+
+
+def _other_meanings(found: Found) -> dict[str, str]:
+    """What the key means in the kinds of its section where that is something else than in the first."""
+    if found.key.endswith(".kind"):
+        return {}
+    meanings = {kind: _meaning(field) for kind, field in zip(found.kinds, found.fields, strict=True)}
+    return {kind: each for kind, each in meanings.items() if each != _meaning(found.fields[0])}
 
 
 def _type(fields: Sequence[FieldInfo]) -> str:
@@ -221,40 +240,22 @@ def _limits(constraints: Sequence[Any]) -> str:
     return "".join(f", {each}" for each in limits)
 
 
-def _find(model: type[BaseModel], dotted: str) -> tuple[list[FieldInfo], list[type[BaseModel]]]:
-    """The field of a dotted key, once for each kind of section that has it, and the sections it may hold.
-
-    A part that is not a key raises `KeyError` with that part and the keys allowed in its place.
-    """
-    models, fields = [model], list[FieldInfo]()
-    parts = [part for part in dotted.split(".") if not part.isdigit()]
-    for part in parts or [dotted]:
-        known = dict.fromkeys(name for m in models for name in m.model_fields)
-        if part not in known:
-            raise KeyError(part, list(known))
-        fields = [described_fields(m)[part] for m in models if part in m.model_fields]
-        classes = (c for field in fields for c in members(field.annotation))
-        # Without duplicates: a class that every kind of the parent section holds is not a choice.
-        models = list(dict.fromkeys(c for c in classes if isinstance(c, type) and issubclass(c, BaseModel)))
-    return fields, models
-
-
 def _unknown(model: type[BaseModel], dotted: str) -> str:
+    if near := nearest(model, dotted):
+        return f"there is no key {dotted!r}; did you mean {' or '.join(map(repr, near[:3]))}?"
     try:
-        _find(model, dotted)
+        find(model, dotted)
     except KeyError as error:
         part, known = error.args
-        if keys := _keys_for(model, part):
-            return f"there is no key {dotted!r}; {part!r} is the last part of {', '.join(keys)}."
-        leaves = [key.rpartition(".")[2] for key in _keys(model, "")]
-        near = difflib.get_close_matches(part, dict.fromkeys([*known, *originals(), *leaves]), n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"the keys here are {', '.join(known)}."
-        return f"there is no key {part!r}; {hint}"
-    return ""
+        if near := difflib.get_close_matches(part, [*known, *originals()], n=1):
+            return f"there is no key {part!r}; did you mean {near[0]!r}?"
+        if known:
+            return f"there is no key {part!r}; the keys here are {', '.join(known)}."
+    return f"there is no key {dotted!r}, because the value there has no keys of its own."
 
 
 def _keys_by_kind(models: list[type[BaseModel]]) -> list[str] | dict[str, list[str]]:
     """The keys of a section; if it has several kinds, the keys of each kind."""
     if len(models) == 1:
         return list(models[0].model_fields)
-    return {m.model_fields["kind"].default: list(m.model_fields) for m in models}
+    return {kind_of(each): list(each.model_fields) for each in models}

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from bertwright.core.dotted import value_at
 from bertwright.core.files import read_text, write_atomic
 from bertwright.core.overrides import apply_overrides, apply_preset, override_key
 from bertwright.core.toml import MAX_BYTES, read_toml
@@ -34,6 +35,20 @@ class Written:
         overrides = apply_preset(values, lines, overrides, str(path), model)
         apply_overrides(values, overrides, model)
         return Written(str(path), values, _overridden(lines, overrides))
+
+    def where_set(self, dotted: str) -> str:
+        """Where a key is written: a line of the file, or the command line; "" if it is not."""
+        parts = rest = dotted.split(".")
+        value: Any = self.values
+        while rest and ((inner := value_at(value, rest[0])) is not None or rest[0] == "0"):
+            # One table, or a text, may stand for a list of one.
+            value, rest = value if inner is None else inner, rest[1:]
+        # A text may stand for a section: the name of a kind, or the path of a source.
+        if rest and not (isinstance(value, str) and rest in (["kind"], ["path"])):
+            return ""
+        above = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+        line = next((self.lines[key] for key in above if key in self.lines), -1)
+        return "the command line" if line == 0 else f"{self.file}, line {line}" if line > 0 else self.file
 
 
 def _overridden(lines: Mapping[str, int], overrides: Sequence[str]) -> dict[str, int]:

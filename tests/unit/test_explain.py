@@ -15,6 +15,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.section_fields import is_model, members
 from bertwright.explain import Original, explain, originals, where_is
 from bertwright.optim.config import OptimConfig, ScheduleConfig
+from bertwright.recipe_keys import find, keys
 from bertwright.train.averaging.config import AveragingConfig
 from bertwright.train.engine.config import EngineConfig
 from bertwright.train.graph.config import GraphConfig
@@ -230,6 +231,58 @@ def test_types_are_said_in_words_of_no_program() -> None:
     }
     # Kinds of one's own come last.
     assert {key: words for key, words in expected.items() if not said[key].startswith(words)} == {}
+
+
+def test_every_key_is_explained_by_its_name_its_end_and_its_kinds() -> None:
+    for key in dict.fromkeys(keys(Recipe)):
+        facts = explain(Recipe, key)
+        assert facts["key"] == key and facts["meaning"] and ("keys" in facts or {"type", "default"} <= facts.keys()), (
+            key
+        )
+        parts = [part for part in key.split(".") if part != "0"]
+        for count in range(1, len(parts)):
+            said = explain(Recipe, ".".join(parts[count:]))
+            assert said.get("key") in (key, ".".join(parts[count:])) or key in said, key
+        found = find(Recipe, key)
+        for kind in filter(None, found.kinds):
+            above, _, last = key.rpartition(".")
+            said = explain(Recipe, f"{above}.{kind}.{last}")
+            assert said["key"] == key and said["only with"][f"{above}.kind"] == kind and "otherwise" not in said
+
+
+@each_row(
+    ("name", "key", "entry", "says"),
+    [
+        ("masking.unit", f"{PHASE}.masking.unit", "type", "one of tokens, words, spans"),
+        ("train.phases[1].masking.unit", "train.phases.1.masking.unit", "default", "tokens"),
+        ("phases.1.masking.unit", "train.phases.1.masking.unit", "default", "tokens"),
+        ("schedule.floor", f"{PHASE}.schedule.floor", "only with", {f"{PHASE}.schedule.kind": "linear or cosine"}),
+        ("optim.eps", "optim.eps", "otherwise", "muon"),
+        ("train.engine.fsdp", "train.engine", "meaning", "fully_shard"),
+        ("train.engine.fsdp.reduction", "train.engine.reduction", "only with", {"train.engine.kind": "fsdp"}),
+        ("train.objective.words.cause", "train.objective.words.cause", "type", "a table"),
+        ("train.engine", "train.engine", "default", "auto"),
+    ],
+)
+def test_a_key_at_any_depth_and_in_any_kind(name: str, key: str, entry: str, says: Any) -> None:
+    facts = explain(Recipe, name)
+    assert facts["key"] == key
+    assert facts[entry] == says or says in facts[entry]
+
+
+@each_row(
+    ("name", "near"),
+    [
+        ("examples.masking.unit", f"{PHASE}.masking.unit"),
+        ("masking.unitt", f"{PHASE}.masking.unit"),
+        ("train.phases.0.maskng", f"{PHASE}.masking"),
+        ("optim.lamb.weight_decy", "optim.weight_decay"),
+        ("train.seed.0", "train.seed"),
+    ],
+)
+def test_the_nearest_key_of_a_slip_at_any_depth(name: str, near: str) -> None:
+    with pytest.raises(RecipeError, match=f"there is no key '{name}'; did you mean '{near}'"):
+        explain(Recipe, name)
 
 
 @each_row(

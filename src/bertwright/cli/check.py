@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -28,6 +29,7 @@ from bertwright.core.numbers import pluralize
 from bertwright.core.toml import MAX_BYTES
 from bertwright.estimate.machine_facts import OtherMachine
 from bertwright.recipe import Recipe
+from bertwright.recipe_file import Written
 from bertwright.shipped import Noun, find_shipped, titles
 from bertwright.train.settings.phase_config import LENGTHS
 
@@ -126,7 +128,7 @@ def check(
         if given:
             refuse_useless(where, {"--out": out is not None, **at.given()})
     if described.explain:
-        _explain(described.explain, Recipe.load(recipe, overrides or [], given=False) if recipe else None, as_json)
+        _explain(described.explain, Written.read(recipe, overrides or [], Recipe) if recipe else None, as_json)
     elif recipe is None:
         _print_verdicts({}, check_machine(), as_json)
     else:
@@ -167,23 +169,46 @@ def _print_shipped(noun: Noun, name: str, as_json: bool) -> None:
     print(json_line({"name": name, "text": text}) if as_json else visible(text.removesuffix("\n")))
 
 
-def _explain(name: str, recipe: Recipe | None, as_json: bool) -> None:
-    """Describe a key, with its value in a recipe, or another program's parameter or argument."""
+def _explain(name: str, written: Written | None, as_json: bool) -> None:
+    """Describe a key, with its value in a recipe and where that is set, or another program's parameter or argument."""
     from bertwright.cli.explain_argument import explain_argument
-    from bertwright.core.dotted import value_at
-    from bertwright.core.secrets import hide_in_values
     from bertwright.explain import explain
 
     versions = explain_argument(name)
     facts = versions or explain(Recipe, name)
-    if recipe is not None:
-        values = hide_in_values(recipe.to_json())
+    if written is not None:
         named = [key for version in versions.values() for key in version] if versions else list(facts)
-        several = {key: value_at(values, key) for key in named if "." in key}
-        facts["value"] = value_at(values, facts["key"]) if "key" in facts else several
+        keys = [facts["key"]] if "key" in facts else [key for key in named if "." in key]
+        # Who gives no number of an element means all of them: 0 stands for each then.
+        numbered = re.search(r"\d", name) and not versions
+        facts |= _given(written, keys if numbered else [_unnumbered(key) for key in keys], as_json)
     if not as_json:
         facts |= {name: _format_value(facts[name]) for name in ("default", "value") if name in facts}
     print_facts(facts, as_json)
+
+
+def _unnumbered(key: str) -> str:
+    return re.sub(r"\.\d+(?=\.|$)", "", key)
+
+
+def _given(written: Written, keys: Sequence[str], as_json: bool) -> dict[str, Any]:
+    """The values of keys in a recipe, and where they are set, for each place that they stand for."""
+    from bertwright.core.dotted import elements, value_at
+    from bertwright.core.secrets import hide_in_values
+
+    recipe = Recipe.from_values(written)
+    recipe.check(written.file, written.lines, given=False)
+    values = hide_in_values(recipe.to_json())
+    places = [place for key in keys for place in elements(values, key)] or [*keys]
+    found = {place: value_at(values, place) for place in places}
+    where = {place: written.where_set(place) or "nowhere: by default" for place in places}
+    return {name: _one_of(each, len(keys) == 1, as_json) for name, each in (("value", found), ("set in", where))}
+
+
+def _one_of(by_place: dict[str, Any], of_one_key: bool, as_json: bool) -> Any:
+    """What is the same in all places of one key, without them; for programs, that of the only place."""
+    first, *others = by_place.values()
+    return first if of_one_key and (not others or (not as_json and all(each == first for each in others))) else by_place
 
 
 def _format_value(value: Any) -> Any:

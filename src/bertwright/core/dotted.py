@@ -20,6 +20,19 @@ def value_at(values: Any, dotted: str) -> Any:
     return values
 
 
+def elements(values: Any, dotted: str, key: str = "") -> Iterator[str]:
+    """The keys that a dotted one stands for which leaves out the numbers of elements: of each element of the lists in
+    `values`, which is the value at `key`."""
+    part, _, rest = dotted.partition(".")
+    if isinstance(values, list) and not part.isdecimal():
+        for number, element in enumerate(values):
+            yield from elements(element, dotted, child_key(key, number))
+    elif rest:
+        yield from elements(value_at(values, part), rest, child_key(key, part))
+    else:
+        yield child_key(key, part)
+
+
 def overlap(one: str, other: str) -> bool:
     """Whether setting one key also sets the other: they are equal, or one contains the other."""
     return f"{one}.".startswith(f"{other}.") or f"{other}.".startswith(f"{one}.")

@@ -195,6 +195,34 @@ def test_a_key_is_explained_with_its_value_in_a_recipe(
     assert (value.items() <= said.items()) if isinstance(value, dict) else said == value
 
 
+def test_where_a_key_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = tmp_path / "recipe.toml"
+    text = schema_file("recipe").parents[1].joinpath("recipes/smoke.toml").read_text(encoding="utf-8")
+    recipe.write_text(text + "\n[presets.small]\ntrain.keep_checkpoints = 1\n", encoding="utf-8")
+    lines = recipe.read_text(encoding="utf-8").splitlines()
+
+    def said(*words: str) -> dict[str, Any]:
+        assert call(monkeypatch, "check", str(recipe), *words, "--json") == 0
+        facts: dict[str, Any] = json.loads(capsys.readouterr().out)
+        return facts
+
+    line = lines.index('size = "tiny"') + 1
+    assert said("--explain", "model.size")["set in"] == f"{recipe}, line {line}"
+    assert said("model.size=mini", "--explain", "model.size")["set in"] == "the command line"
+    assert said("--explain", "keep_checkpoints")["set in"] == "nowhere: by default"
+    chosen = said("preset=small", "--explain", "keep_checkpoints")
+    assert (chosen["value"], chosen["set in"]) == (1, f"{recipe}, line {len(lines)}")
+    source = said("--explain", "corpus.source.path")["set in"]
+    assert source.startswith(f"{recipe}, line ") and "{path =" in lines[int(source.rpartition(" ")[2]) - 1]
+    assert said("corpus.source=text.txt", "--explain", "corpus.source.path")["set in"] == "the command line"
+    each = said("train.phases.0.masking.unit=words", "--explain", "masking.unit")
+    keys = [f"train.phases.{number}.masking.unit" for number in (0, 1)]
+    assert each["value"] == dict(zip(keys, ("words", "tokens"), strict=True))
+    assert each["set in"] == dict(zip(keys, ("the command line", "nowhere: by default"), strict=True))
+
+
 @each_row(
     ("words", "says"),
     [
