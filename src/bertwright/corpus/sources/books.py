@@ -40,10 +40,20 @@ _NUMBER = re.compile(r"(.*?)(\d+)(\D*)\Z", re.DOTALL)
 _SUFFIX = re.compile(r"\.(?:djvu?|pdf|tiff?|jpe?g|png|webp|gif)\b", re.I)
 _NOT_INCLUDED = re.compile(r"<noinclude\b[^<>]*+>.*?(?:</noinclude\s*+>|\Z)|</?includeonly\s*+/?>", re.DOTALL | re.I)
 _ONLY = re.compile(r"<onlyinclude\s*+>(.*?)(?:</onlyinclude\s*+>|\Z)", re.DOTALL | re.I)
-_HYPHEN = re.compile(r"(?<=\w)[-‐\u00ad]\Z")
+_SECTIONS = r"(?:\s|<section\b[^<>]*+>)*+"
+"""What prints nothing at the beginning and the end of a page: the marks of labelled sections."""
+_HYPHEN = re.compile(rf"(?<=\w)[-‐\u00ad](?={_SECTIONS}\Z)")
+_BEGINNING = re.compile(_SECTIONS)
+# The two parts of a word that a page divides, in the calls before and after the end of the page.
+_CALL = r"\{\{([^{}|]++)\|([^{}|]*+)\|([^{}|]*+)\}\}"
+_FIRST_PART = re.compile(rf"{_CALL}(?={_SECTIONS}\Z)")
+_SECOND_PART = re.compile(rf"({_SECTIONS}){_CALL}")
+_KEPT_HYPHEN = re.compile(rf"\{{\{{(?:peh|page end hyphen)\}}\}}(?={_SECTIONS}\Z)", re.I)
 _BUCKET = 2**25
 """Approximate bytes of a dump on disk for each piece of its books."""
 _MOST_BUCKETS = 256
+_LONGEST_END = 1000
+"""How many characters at the end of a page are searched for a divided word."""
 _FIRST_BOOK = 500_000
 """The index of the first piece of books, after those of all files of a source."""
 _LONGEST = 2**22
@@ -217,19 +227,48 @@ def _documents(pages: Iterable[_Page]) -> Iterator[tuple[_Page, str]]:
 
 def join(texts: Iterable[str]) -> str:
     """The pages as one text: a paragraph goes on over the end of a page unless a blank line or {{nop}} ends it, and so
-    does a word that the page ends with a hyphen."""
+    does a word that the page ends with a hyphen, or that templates on both pages name."""
     joined: list[str] = []
     for text in texts:
         text = text.rstrip()
         if not text:
             continue
-        # A blank line at the beginning of a page begins a paragraph; it is the first line that the wiki includes.
-        if joined and (hyphen := _HYPHEN.search(joined[-1])) and text[0].islower():
-            joined[-1] = joined[-1][: hyphen.start()]
-        elif joined:
-            joined.append("\n")
+        if joined:
+            joined[-1], text = _joined(joined[-1], text)
         joined.append(text)
     return "".join(joined)
+
+
+def _joined(before: str, after: str) -> tuple[str, str]:
+    """Two pages as they follow each other."""
+    end = before[-_LONGEST_END:]
+    if (first := _FIRST_PART.search(end)) and (second := _SECOND_PART.match(after)):
+        word = _divided_word(first.groups(), second.groups()[1:])
+        if word:
+            start = len(before) - len(end)
+            rest = f"{end[first.end() :]}{second[1]}"
+            return f"{before[: start + first.start()]}{word}", f"{rest}{after[second.end() :]}"
+    if kept := _KEPT_HYPHEN.search(end):
+        return before[: len(before) - len(end) + kept.start()] + "-", after
+    hyphen = _HYPHEN.search(end)
+    goes_on = _BEGINNING.match(after)
+    # A blank line at the beginning of a page begins a paragraph; it is the first line that the wiki includes.
+    if hyphen and goes_on and "\n" not in goes_on[0] and after[goes_on.end() :][:1].islower():
+        return before[: len(before) - len(end) + hyphen.start()] + end[hyphen.end() :], after
+    return before, f"\n{after}"
+
+
+def _divided_word(first: Sequence[str], second: Sequence[str]) -> str:
+    """The word of which two calls, each a name and two arguments, print the parts; "" if they do not.
+
+    On every Wikisource it is a pair of templates of one of two forms: both calls have both parts, as {{tiret|beau|té}}
+    and {{tiret2|beau|té}} (fr), or each its own part and the entire word, as {{hws|beau|beauty}} and
+    {{hwe|ty|beauty}} (en) or {{Pt|fini-|}} and {{Pt|to|finito}} (it).
+    """
+    (name, start, whole), (other, end, also_whole) = (map(str.strip, each) for each in (first, second))
+    if (start, whole) == (end, also_whole) and name != other:
+        return start + whole
+    return also_whole if start and start.rstrip("-‐") + end == also_whole and whole in ("", also_whole) else ""
 
 
 def _included(wikitext: str) -> str:

@@ -20,6 +20,8 @@ _ROMAN = tuple(
         strict=True,
     )
 )
+# Of a line of {{ppoem}}: its class, and what stands in the margins.
+_MARKS_OF_VERSE = re.compile(r"^:*+\{[^{}\n]*+\}|^[^<>\n]{0,12}<<|>>[^<>\n]{0,12}$|^:++", re.MULTILINE)
 _POWER = re.compile("[-−+]?[0-9]{1,4}n?|n")
 # The codes of Template:Convert whose symbol is not the code itself.
 _UNITS = {
@@ -144,8 +146,16 @@ def _language(values: Sequence[str], locale: Locale) -> str | None:
     return locale.languages.get(values[0])
 
 
+def _initial(values: Sequence[str], locale: Locale) -> str | None:
+    return values[0] + " " * values[0][-1:].isdigit()
+
+
+def _verse(values: Sequence[str], locale: Locale) -> str | None:
+    return _MARKS_OF_VERSE.sub("", values[0])
+
+
 FORMS: Mapping[str, Form] = {
     "number": _number, "formatnum": _formatnum, "date": _date, "month": _month, "ordinal": _ordinal, "roman": _roman,
     "age": _age, "00": _two_digits, "unit": _unit, "raised": _raised, "julian": _julian, "lower": _lower,
-    "upper": _upper, "language": _language,
+    "upper": _upper, "language": _language, "verse": _verse, "initial": _initial,
 }  # fmt: skip

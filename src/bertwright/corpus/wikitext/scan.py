@@ -67,6 +67,11 @@ def resolve(wikitext: str, page: Page) -> str:
     return keep_words(_Scan(page).run(text)).strip("\n")
 
 
+def _ends_line(call: str, before: str, after: str) -> bool:
+    """Whether a call of a book without arguments stands between two words: the end of a line of verse, or a gap."""
+    return "|" not in call and before.isalpha() and after.isalpha() and after < "\u0e00"
+
+
 class _Scan:
     def __init__(self, page: Page) -> None:
         self.page = page
@@ -79,6 +84,7 @@ class _Scan:
 
     def run(self, text: str) -> str:
         append = self.pieces.append
+        wraps = self.page.wraps
         position = 0
         for match in self.tokens.finditer(text):
             start = match.start()
@@ -101,6 +107,8 @@ class _Scan:
                 shown = self.call_text(token[2:-2], alone, len(self.pieces))
                 # Two numbers must not become one: 2009{{endash}}2014.
                 apart = not shown and text[start - 1].isdigit() and text[position : position + 1].isdigit()
+                if wraps and not shown:
+                    apart = apart or _ends_line(token, text[start - 1], text[position : position + 1])
                 append(" " if apart else shown)
             else:
                 append("\n\n")

@@ -25,7 +25,14 @@ _MOST_OTHERS, _LONGEST_OTHER = 4, 60
 _DATE = re.compile(r"\d")
 _LETTER = re.compile(r"[^\W\d_]")
 _SEVERAL_WORDS = re.compile(r"\S\s+\S+\s+\S+\s+\S")
-_STYLE = re.compile(r"[\w.-]+\s*:|[\d.]+\s*(?:em|px|%|pt)\Z|(?:left|right|center|top|bottom|block|none)\Z")
+# Sizes, places, colours, and the scan that a page is of.
+_STYLE = re.compile(
+    r"""[\w.-]+\s*: | [\d.]+\s*(?:em|px|%|pt)\Z | (?:left|right|center|top|bottom|block|none)\Z
+      | .*\.(?:djvu?|pdf|tiff?|jpe?g|png|gif|svg|webp)(?:/\w+)?\Z""",
+    re.VERBOSE | re.IGNORECASE,
+)
+# The beginning of a chapter: its first letter and the rest of its word.
+_INITIAL, _REST = re.compile(r"[\"'“”„«‘’]{0,2}[^\W\d_]\Z"), re.compile(r"[’']?[^\W\d_]")
 
 
 def is_prose(text: str, fewest: int = _FEWEST) -> bool:
@@ -72,13 +79,16 @@ def wrapped_text(name: str, values: list[str], *, alone: bool) -> str:
     which may be a banner, only a text of four words or more.
 
     Nearly all templates in the text of a book only set a part of it in another form: in small capitals, centred,
-    spaced. So a call prints its longest unnamed argument; the others are sizes, colours and places.
+    spaced. So a call prints its longest unnamed argument; the others are sizes, colours and places. An initial and the
+    letters after it are both printed.
     """
     key = template_key(name)
     if not key or key[0] in "#{" or ":" in key:
         return ""
-    given = (value for number, value in arguments(values).items() if number.isdecimal())
-    text = max((value for value in given if not _STYLE.match(value)), key=len, default="")
+    given = [value for number, value in arguments(values).items() if number.isdecimal() and not _STYLE.match(value)]
+    text = max(given, key=len, default="")
+    if len(given) == 2 and _INITIAL.match(given[0]) and _REST.match(given[1]) and given[0].isupper():
+        text = "".join(given)
     if not _LETTER.search(text) or (alone and not _SEVERAL_WORDS.search(text)):
         return ""
     return f"\n\n{text}\n\n" if alone else text

@@ -146,5 +146,20 @@ def test_levels() -> None:
     assert level(Page("Help", 0, text='<pagequality level="4" />')) is None
 
 
+@pytest.mark.parametrize(("before", "after", "joined"), [
+    ("La {{tiret|beau|té}}", "{{tiret2|beau|té}} du jour", "La beauté du jour"),
+    (
+        'the {{hws|beau|beauty}}<section end="a" />', '<section begin="b" />{{hwe|ty|beauty}}, so',
+        'the beauty<section end="a" /><section begin="b" />, so',
+    ),
+    ("ha {{Pt|fini-|}}", "{{Pt|to|finito}} di", "ha finito di"),
+    ("beauti-<section end=a />", "<section begin=b />ful", "beauti<section end=a /><section begin=b />ful"),
+    ("Anglo{{peh}}", "Saxon", "Anglo-Saxon"),
+    ("by {{sc|A|b}}", "{{sc|A|b}} came", "by {{sc|A|b}}\n{{sc|A|b}} came"),
+])  # fmt: skip
+def test_a_word_goes_on_over_the_end_of_a_page(before: str, after: str, joined: str) -> None:
+    assert join([before, after]) == joined
+
+
 def test_join() -> None:
     assert join(["a ", "b", "", "\n\nc-", "d-", "E"]) == "a\nb\n\n\ncd-\nE"

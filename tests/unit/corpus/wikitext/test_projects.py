@@ -140,6 +140,24 @@ def test_templates_of_a_book_print_what_they_are_given() -> None:
     ]
 
 
+@pytest.mark.parametrize(("language", "wikitext", "expected"), [
+    ("de", "{{BlockSatzStart}}\n{{SeitePR|77|De Anthologie 1782 077.jpg|t1}}\n{{Seite|Buch.djvu/3|3}}Text.", ["Text."]),
+    ("it", "{{Unheard|N|el mezzo}} del cammin, {{altro|A|2em}} noi", ["Nel mezzo del cammin, A noi"]),
+    ("en", "{{dropinitial|{{anchor|8:1}}8}}And {{di|T}}he", ["8 And The"]),
+    ("en", "{{ppoem|class=poem|\n{italic}The owl >> 5\n::and the cat\n10 << went}}", ["The owl and the cat went"]),
+    ("fr", "{{personnage|ALCESTE|c}}\nLaissez-moi.", ["ALCESTE", "Laissez-moi."]),
+    ("ru", "{{ВАР|Міръ|Мир}} и {{перенос|сло|во}}", ["Міръ и слово"]),
+    (
+        "he", "{{נוסח|ויחי|2=הערה ארוכה מאוד}} {{מ:קמץ|ד=צהרים|ס=צהרים}}{{ר1}}{{מ:דחי|גוים|גוים}}{{מ:לגרמיה}}",
+        ["ויחי צהריםגוים"],
+    ),
+    ("he", "לויתן{{ר1}}תתננו", ["לויתן תתננו"]),
+    ("ar", "متن{{حا|هامش}} بقية", ["متن بقية"]),
+])  # fmt: skip
+def test_books_in_other_languages(language: str, wikitext: str, expected: list[str]) -> None:
+    assert texts(wikitext, "wikisource", language) == expected
+
+
 def test_tabs_are_sections() -> None:
     page = "Before.\n<tabber>\nFirst game=\nIt is a sword.\n|-|\nSecond = It is a shield.\n</tabber>\nAfter. <tabber>"
     found = paragraphs(page, Site("en", {}, "fandom"))
