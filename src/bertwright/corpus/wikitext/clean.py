@@ -61,7 +61,7 @@ def paragraphs(
     expander = Expander(definitions) if definitions else None
     templates = templates_of(site.language, table, site.project)
     page = Page(site, templates, title, expander)
-    text = cut_regions(wikitext.replace("\r\n", "\n"), config.maths)
+    text = cut_regions(wikitext.replace("\r\n", "\n"), config.maths, site.project)
     if "<tabber" in text:
         text = without_tabs(text)
     if site.project == "wiktionary":

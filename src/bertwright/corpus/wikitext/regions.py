@@ -7,6 +7,7 @@ is kept (`<nowiki>`, TeX) is hidden from all later steps as `literal` text until
 
 import html
 import re
+from functools import cache
 from html.entities import html5
 from typing import Literal
 
@@ -14,6 +15,14 @@ _DROPPED = (
     "ref|references|gallery|score|timeline|syntaxhighlight|source|pre|style|script"
     "|graph|mapframe|maplink|imagemap|hiero|inputbox|templatedata|includeonly|categorytree"
     "|indicator|dynamicpagelist|rt|rp"
+)
+
+# Fandom's own: videos, polls, lists of pages, columns of the main page, boxes defined in XML.
+_WIDGETS = (
+    "ac_metadata|activityfeed|bloglist|chat|choose|dpl|forum|goodreads|imagelink|infobox|jwplayer|listpages"
+    "|mainpage-endcolumn|mainpage-leftcolumn-start|mainpage-rightcolumn-start|myactivity|nicovideo|playlist|poll"
+    "|polldaddy|pollsnack|randomimage|rss|soundcloud|spotify|staff|tabview|top_users|twitter|verbatim|videogallery"
+    "|vimeo|vk|weibo|widget|youtube"
 )
 
 _MATHS = ("math", "chem", "ce")
@@ -48,7 +57,14 @@ _CLOSING = {name: re.compile(rf"</{_either_case(name)}\s*>") for name in _CUT.sp
 _CLOSING["!--"] = re.compile("-->")
 
 
-def cut_regions(wikitext: str, maths: Literal["drop", "tex"]) -> str:
+@cache
+def _widgets() -> tuple[re.Pattern[str], dict[str, re.Pattern[str]]]:
+    """The openings of regions of a wiki of Fandom, and the closings by name."""
+    closing = {name: re.compile(rf"</{_either_case(name)}\s*>") for name in _WIDGETS.split("|")}
+    return re.compile(rf"<(?:!--|({_CUT}|{_WIDGETS})\b([^<>]*+)>)", re.IGNORECASE), _CLOSING | closing
+
+
+def cut_regions(wikitext: str, maths: Literal["drop", "tex"], project: str = "") -> str:
     """The page without its opaque regions; `<nowiki>` text and code inside a sentence are kept as `literal`, and so
     is TeX if `maths` is "tex".
 
@@ -58,10 +74,11 @@ def cut_regions(wikitext: str, maths: Literal["drop", "tex"]) -> str:
     """
     pieces = []
     position = 0
+    opening_tags, closing_tags = _widgets() if project == "fandom" else (_OPENING, _CLOSING)
     # A hundred thousand unclosed `<ref>` tags must not each search the rest of the page.
     never_closed = set()
     line_begins = True
-    while opening := _OPENING.search(wikitext, position):
+    while opening := opening_tags.search(wikitext, position):
         pieces.append(wikitext[position : opening.start()])
         position = opening.end()
         name = opening[1].lower() if opening[1] else "!--"
@@ -70,7 +87,7 @@ def cut_regions(wikitext: str, maths: Literal["drop", "tex"]) -> str:
             if name == "nowiki" and pieces[-1].endswith("'"):
                 pieces.append(_SEPARATOR)
             continue
-        closing = _CLOSING[name].search(wikitext, position)
+        closing = closing_tags[name].search(wikitext, position)
         if closing is None:
             never_closed.add(name)
             if name == "!--":

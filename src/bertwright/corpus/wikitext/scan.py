@@ -15,7 +15,7 @@ from bertwright.corpus.wikitext.marked_words import keep_words
 from bertwright.corpus.wikitext.site import Site
 from bertwright.corpus.wikitext.templates import Templates
 from bertwright.corpus.wikitext.unknown_calls import mark_call, may_print
-from bertwright.corpus.wikitext.wrapped_prose import LONGEST, PARAGRAPH, wrapped_text
+from bertwright.corpus.wikitext.wrapped_prose import LONGEST, PARAGRAPH, listing_text, wrapped_text
 
 # Most links show their target or their label, whatever they link to.
 _PLAIN_LINK = re.compile(r"\[\[(?![\s#/])([^\[\]{}|:%\n]++)(?<!\s)\]\]")
@@ -51,6 +51,11 @@ class Page:
     def wraps(self) -> bool:
         """Whether unknown templates print the text that they are given (`wrapped`)."""
         return self.site.project == "wikisource"
+
+    @cached_property
+    def lists(self) -> bool:
+        """Whether unknown templates with a description are listings (`listing_text`)."""
+        return self.site.project == "wikivoyage"
 
 
 def resolve(wikitext: str, page: Page) -> str:
@@ -191,7 +196,7 @@ class _Scan:
         defined = expander is not None and (within or expander.defines(name))
         alone = alone and not within
         if not known and not defined and not self.page.wraps and not may_print(call):
-            return ""
+            return self.listing(values, start) if self.page.lists else ""
         # A call alone on its line is a box or a banner, never words of a sentence, but it may hold paragraphs. One at
         # the top of the page tells readers of the page, or of others.
         is_box = alone and (defined or "|" not in call or len(call) < PARAGRAPH or self.opens_page(start))
@@ -215,7 +220,15 @@ class _Scan:
             return text
         if self.page.wraps and not known:
             return wrapped_text(name, values.split("|") if bar else [], alone=alone)
+        if self.page.lists and not known and (listing := self.listing(values, start)):
+            return listing
         return mark_call(name, values.split("|") if bar else (), alone=alone) if may_print(call) else ""
+
+    def listing(self, values: str, start: int) -> str:
+        """What an unknown call prints on a Wikivoyage; a box at the top of the page has the form of a listing."""
+        if "=" not in values or self.opens_page(start):
+            return ""
+        return listing_text((self.scan(values) if "[[" in values else values).split("|"))
 
     def scan(self, text: str) -> str:
         return _Scan(self.page).run(text)

@@ -24,6 +24,7 @@ _HIDDEN = re.compile(r"<[^<>]*>|'''?|&[a-z]+;")
 _MOST_OTHERS, _LONGEST_OTHER = 4, 60
 _DATE = re.compile(r"\d")
 _LETTER = re.compile(r"[^\W\d_]")
+_CODE = re.compile(r"[A-Z]{2,3}(?:-\w+)?|Q\d+")
 _SEVERAL_WORDS = re.compile(r"\S\s+\S+\s+\S+\s+\S")
 # Sizes, places, colours, and the scan that a page is of.
 _STYLE = re.compile(
@@ -72,6 +73,26 @@ def paragraphs_of(given: Sequence[str]) -> str:
     if not is_prose(text, _FEWEST_ALONE) or not any(map(_ENDED.search, lines)):
         return ""
     return f"\n\n{given[0]}\n\n"
+
+
+def listing_text(values: list[str]) -> str:
+    """The name and the description of a place, given the arguments of a call on a Wikivoyage; "" if it has none.
+
+    Each wiki has its own names for the templates and their arguments, but a listing has its description, the only
+    prose among telephone numbers and prices, as an argument with a name, and before it the name of the place.
+    """
+    named = {key: value for key, value in arguments(values).items() if not key.isdecimal()}
+    description = max(filter(is_prose, named.values()), key=len, default="")
+    if not description:
+        return ""
+    place = next((value for value in named.values() if _is_name(value)), "")
+    return f"{place}. {description}" if place and place != description else description
+
+
+def _is_name(text: str) -> bool:
+    """Whether an argument may name a place: no type of places, code, number, address on the web or description."""
+    letter = _LETTER.search(text)
+    return letter is not None and not (letter[0].islower() or _CODE.fullmatch(text) or _NO_PROSE.search(text))
 
 
 def wrapped_text(name: str, values: list[str], *, alone: bool) -> str:

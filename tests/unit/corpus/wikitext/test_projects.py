@@ -127,6 +127,23 @@ def test_listings_of_a_travel_guide() -> None:
     assert texts("* {{Voir|nom=La tour|description=Une belle vue.}}", "wikivoyage", "fr") == ["La tour. Une belle vue."]
 
 
+@pytest.mark.parametrize(("language", "listing", "expected"), [
+    (
+        "he", "{{ראו|שם=המגדל|טלפון=123|תיאור=מגדל ישן עם נוף יפה של כל העיר מכל הצדדים.}}",
+        "המגדל. מגדל ישן עם נוף יפה של כל העיר מכל הצדדים.",
+    ),
+    (
+        "ru",
+        "{{monument|type=architecture|region=ru-mow|lat=1|name=[[Храм|Старый храм]]|description=Построен в камне, "
+        "стоит на холме над самой рекой.}}",
+        "Старый храм. Построен в камне, стоит на холме над самой рекой.",
+    ),
+])  # fmt: skip
+def test_listings_are_known_by_their_form(language: str, listing: str, expected: str) -> None:
+    page = f"{{{{Infobox|name=City|text=A box at the top that has some words of prose in it.}}}}\nText.\n* {listing}"
+    assert texts(page, "wikivoyage", language) == ["Text.", expected]
+
+
 def test_templates_of_a_book_print_what_they_are_given() -> None:
     page = (
         "{{c|{{larger|CHAPTER I}}}}\n\n{{di|T}}he {{sc|Abbot}} wrote {{unheardof|“in {{x-smaller|haste}}”|130%}}"
@@ -164,6 +181,16 @@ def test_tabs_are_sections() -> None:
     assert [(p.heading, p.text) for p in found] == [
         (None, "Before."), ("First game", "It is a sword."), ("Second", "It is a shield."), (None, "After."),
     ]  # fmt: skip
+
+
+def test_widgets_of_fandom_print_nothing() -> None:
+    page = (
+        '<mainpage-leftcolumn-start />\n<infobox layout="x"><title source="a"><default>B</default></title></infobox>\n'
+        "The Jedi<youtube>abc123</youtube> are ''here''.\n<tabview>\nA/B|One\n</tabview>\n"
+        "{{Quote|Do. Or do not.|Yoda|Film}}\n<poll>Which?\nA\n</poll><verbatim>x</verbatim>\n<mainpage-endcolumn />"
+    )
+    assert texts(page, "fandom") == ["The Jedi are here.", "Do. Or do not."]
+    assert texts("<youtube>is</youtube> a tag of Fandom.", "wikipedia") == ["<youtube>is</youtube> a tag of Fandom."]
 
 
 def test_the_most_special_table_wins() -> None:
