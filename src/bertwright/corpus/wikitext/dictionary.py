@@ -5,7 +5,7 @@ or templates, so the rest of such a line is a label ("Czech:", "(informal)", "[1
 its own headings and templates, but this form is common to all. A line is prose if it has a word of its own, or one of
 its templates prints several words, as that of an example does. Every Wiktionary has its own names for the templates of
 examples ({{Příklad|cs|…}}, {{예문|ko|…}}), but one form and place: below a definition ("#:", "#*") stands a call with a
-sentence, after the code of its language and before its translation.
+sentence, after the code of its language and before its translation. On some it is not in the list, but after it.
 """
 
 import re
@@ -20,6 +20,7 @@ _MEANING = re.compile(r"\[[\d\s,;*?–-]++[a-z]?\][ \t]*+|\(\d+(?:\.\d+)+(?:[-�
 _NUMBERED = re.compile(r"\d+[a-z]?\b[^:]*+:[ \t]*+")
 _CALL = re.compile(r"\{\{([^{}]*+)\}\}")
 _LINK = re.compile(r"\[\[[^\[\]]*+\]\]\w*+|\[(?:https?:)?//[^\[\]]*+\]")
+_SHOWN_LINK = re.compile(r"\[\[(?:[^\[\]|]*+\|)?([^\[\]]*+)\]\]")
 _HIDDEN = re.compile(r"</?[A-Za-z][^<>]*+>|&#?\w{1,31}+;")
 _ASIDE = re.compile(r"\([^()]*+\)|（[^（）]*+）")
 # "Czech:", and "Traditional:" before a comma; the words that followed were links or calls.
@@ -55,12 +56,17 @@ def without_word_lists(wikitext: str, templates: Templates) -> str:
     lines: list[str] = []
     block: list[str] = []
     depth = 0
+    after_definition = False
     for line in wikitext.split("\n"):
         block.append(line)
         depth = max(0, depth + line.count("{{") - line.count("}}"))
         if depth:
             continue
-        kept = _prose(line, templates) if len(block) == 1 else _spanning("\n".join(block), templates)
+        text = "\n".join(block)
+        if after_definition and text.startswith("{{") and (example := _example_of("#*", text, templates)):
+            text = f"#* {' '.join(example.split())}" if _ENDED.search(example.strip()) else text
+        after_definition = text.startswith("#")
+        kept = _spanning(text, templates) if "\n" in text else _prose(text, templates)
         if kept is not None:
             lines.append(kept)
         block = []
@@ -119,7 +125,7 @@ def _example(call: str, templates: Templates) -> str:
 
 def _is_cited(text: str) -> bool:
     """Whether an argument is a sentence, or part of one; a call within it would name its source."""
-    plain = _HIDDEN.sub("", _LINK.sub("word", text)).replace("''", "")
+    plain = _HIDDEN.sub("", _SHOWN_LINK.sub(r"\1", text)).replace("''", "")
     ended = _ENDED.search(plain) is not None and len(plain.split()) > 1
     return not plain.startswith("{{") and (ended or _is_sentence(plain) or len(_UNSPACED_LETTER.findall(plain)) > 7)
 

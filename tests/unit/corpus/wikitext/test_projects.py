@@ -92,6 +92,15 @@ def test_dictionaries_in_other_languages(language: str, wikitext: str, expected:
         "th", "#: {{ja-usex|山に'''白熊'''がいるかなあ‼|やま に しろくま が いる か|มีหมีขั้วโลก}}",
         ["山に白熊がいるかなあ‼ — มีหมีขั้วโลก"],
     ),
+    (
+        "nl", "# zee\n{{bijv-2|Das [[Wasser]] ist kalt.|Het water is koud.}}\n{{bijv-1|Geen dag zonder water!}}",
+        ["zee", "Das Wasser ist kalt. — Het water is koud.", "Geen dag zonder water!"],
+    ),
+    ("nl", "# zee\n{{-syn-|een rij van woorden}}\n{{box|Dit is geen voorbeeld.}}", ["zee"]),
+    (
+        "ja", "#* {{ux|pl|Idę do domu.|[[わたし|私]]は[[いえ|家]][[に]]かえります。}}",
+        ["Idę do domu. — 私は家にかえります。"],
+    ),
     ("cs", "#* {{Synonyma|cs|pes|čokl|hafan}}\n#* {{Citace|titul=Kniha o psech a lidech}}", []),
     ("en", "* {{unheard|en|This is not below a definition.}}", []),
 ])  # fmt: skip
