@@ -64,8 +64,11 @@ def without_word_lists(wikitext: str, templates: Templates) -> str:
             continue
         text = "\n".join(block)
         if after_definition and text.startswith("{{") and (example := _example_of("#*", text, templates)):
-            text = f"#* {' '.join(example.split())}" if _ENDED.search(example.strip()) else text
-        after_definition = text.startswith("#")
+            words = example.split()
+            text = f"#* {' '.join(words)}" if len(words) > 7 or _ENDED.search(words[-1]) else text
+        # A call that begins with "-" is a heading.
+        opens = text[:3]
+        after_definition = opens[:1] in ("#", ";") or (after_definition and opens[:2] == "{{" and opens != "{{-")
         kept = _spanning(text, templates) if "\n" in text else _prose(text, templates)
         if kept is not None:
             lines.append(kept)
@@ -107,12 +110,12 @@ def _example_of(marker: str, text: str, templates: Templates) -> str | None:
 
 
 def _example(call: str, templates: Templates) -> str:
-    """The sentence of a call that no table of the wiki explains, and its translation; "" if the call has none.
+    """The sentence of a call that no line of the wiki's tables fits, and its translation; "" if the call has none.
 
     A reading stands between the sentence and its translation, so that the last sentence is the translation.
     """
     name, *values = _WITHIN_ARGUMENT.sub(lambda part: part[0].replace("|", _BAR), call).split("|")
-    if templates.know(name) and not templates.is_general(name):
+    if templates.know(name) and not templates.is_general(name) and templates.text(call) is not None:
         return ""
     given = arguments([value.replace(_BAR, "|") for value in values])
     unnamed = [value for key, value in given.items() if key.isdecimal()]

@@ -96,6 +96,17 @@ def test_dictionaries_in_other_languages(language: str, wikitext: str, expected:
         "nl", "# zee\n{{bijv-2|Das [[Wasser]] ist kalt.|Het water is koud.}}\n{{bijv-1|Geen dag zonder water!}}",
         ["zee", "Das Wasser ist kalt. — Het water is koud.", "Geen dag zonder water!"],
     ),
+    (
+        "es", ";1 {{ámbito|Mar}}: mucha agua salada.\n{{sinónimo|océano}}\n{{ejemplos|El mar es [[grande]].|a=Yo}}",
+        ["mucha agua salada.", "El mar es grande."],
+    ),
+    ("en", "#* {{RQ:Author Book|V|138|2|O beg a greater thing.}}", ["O beg a greater thing."]),
+    (
+        "ru",
+        "# {{значение\n |определение = [[существовать]]\n |примеры     = {{пример|Быть или не {{выдел|быть}}?|Автор}}\n"
+        " |синонимы    = жить\n}}",
+        ["существовать", "Быть или не быть?"],
+    ),
     ("nl", "# zee\n{{-syn-|een rij van woorden}}\n{{box|Dit is geen voorbeeld.}}", ["zee"]),
     (
         "ja", "#* {{ux|pl|Idę do domu.|[[わたし|私]]は[[いえ|家]][[に]]かえります。}}",
