@@ -68,10 +68,10 @@ def run(
     """Run `stages` (default: all) of a recipe in the folder `out`; finished stages are skipped and interrupted ones
     continue. Returns the run folder.
 
-    `recipe` may also be the path of a recipe or the name of one that comes with the package; `out` is then by default
-    `runs/NAME`, as on the command line. Progress is shown on standard error; `log=SILENT` shows nothing, and any object
-    with the methods of `bertwright.core.log.Log` receives it instead. `executor`, `share` and the errors are those of
-    `bertwright.pipeline.run.run`.
+    `recipe` may also be a path, or the name of a recipe that comes with the package; `out` is then by default
+    `runs/NAME`, or the run folder that `recipe` is, as on the command line. Progress is shown on standard error;
+    `log=SILENT` shows nothing, and any object with the methods of `bertwright.core.log.Log` receives it instead.
+    `executor`, `share` and the errors are those of `bertwright.pipeline.run.run`.
     """
     from bertwright.core.errors import RecipeError
     from bertwright.core.work_split import SINGLE
@@ -79,9 +79,10 @@ def run(
     from bertwright.pipeline.run_folder import RunFolder
     from bertwright.pipeline.stage import STAGES
     from bertwright.recipe import Recipe
+    from bertwright.shipped import default_run_folder
 
     if not isinstance(recipe, Recipe):
-        out = Path("runs") / Path(recipe).stem if out is None else out
+        out = default_run_folder(recipe) if out is None else out
         # The folders that training started from may be gone once it has begun.
         folder = RunFolder(out)
         recipe = Recipe.load(recipe, given=not folder.begun, unread=folder.unread)

@@ -42,6 +42,11 @@ def is_run_folder(path: Path | str) -> bool:
     return (Path(path) / RUN_RECIPE).is_file()
 
 
+def default_run_folder(recipe: Path | str) -> Path:
+    """The run folder of a recipe for which none is named: a run folder is its own, any other recipe has runs/NAME."""
+    return Path(recipe) if is_run_folder(recipe) else Path("runs") / Path(recipe).stem
+
+
 def find_shipped(noun: Noun, word: Path | str) -> Path:
     """The file for a path or the name of a shipped recipe, or place; `RecipeError` if it is neither."""
     path, known = Path(word), shipped(noun)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.conftest import small_text
 
-from bertwright import Recipe, RunFolder, run
+from bertwright import SILENT, Recipe, RunFolder, run
 from bertwright.core.artifact import open_artifact, seal
 from bertwright.core.config import Identity
 from bertwright.core.errors import ArtifactError, DataError, MissingExtraError, RecipeError
@@ -34,6 +34,12 @@ def test_the_lineage_says_beforehand_what_the_stages_seal(trained: Path, load: L
     assert list(expected) == ["corpus", "vocab", "examples", "train"]
     for stage, identity in expected.items():
         assert open_artifact(trained / stage).fingerprint == identity.fingerprint, stage
+
+
+def test_a_run_folder_given_as_a_recipe_is_its_own_run_folder(trained: Path, tmp_path: Path) -> None:
+    with chdir(tmp_path):
+        assert run(str(trained), stages=("vocab",), log=SILENT).path == trained
+        assert run("smoke", stages=(), log=SILENT).path == tmp_path / "runs" / "smoke"
 
 
 def test_every_stage_names_its_inputs_in_travel_order() -> None:

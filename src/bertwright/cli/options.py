@@ -16,7 +16,7 @@ from bertwright.core.config import expand_home
 from bertwright.core.errors import RecipeError
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
-from bertwright.shipped import is_run_folder
+from bertwright.shipped import default_run_folder
 
 if TYPE_CHECKING:
     from bertwright.page.server import App
@@ -193,7 +193,7 @@ def refuse_useless(where: str, options: dict[str, bool]) -> None:
 
 def load_recipe(path: Path, overrides: list[str] | None, out: Path | None) -> tuple[Recipe, Path]:
     """The recipe and its run folder; what the run no longer needs (see `Recipe.load`) need not exist."""
-    run = RunFolder(out or (path if is_run_folder(path) else Path("runs") / path.stem))
+    run = RunFolder(out or default_run_folder(path))
     return Recipe.load(path, overrides or [], given=not run.begun, unread=run.unread), run.path
 
 

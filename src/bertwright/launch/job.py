@@ -22,7 +22,7 @@ from bertwright.core.errors import RecipeError
 from bertwright.core.secrets import secret_in, secrets_in_words
 from bertwright.recipe import Recipe
 from bertwright.recipe_file import Written
-from bertwright.shipped import is_run_folder
+from bertwright.shipped import default_run_folder
 
 FOLDER = "launch"
 """Folder below the run folder for the recipe, the other files of the description, and logs."""
@@ -132,8 +132,7 @@ def load_job(
     except RecipeError:
         _check_overrides(recipe, of_place, place)
         raise
-    # The default is that of `run`, so that the same recipe has the same run folder everywhere.
-    folder = (out or (recipe if is_run_folder(recipe) else Path("runs") / recipe.stem)).as_posix()
+    folder = (out or default_run_folder(recipe)).as_posix()
     # Scripts name the run in comments and options, which a line break would end.
     if _CONTROL.search(folder):
         raise RecipeError(f"--out {folder!r}: a line break or control character is in it. Give a name without one.")
