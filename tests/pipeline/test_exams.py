@@ -120,6 +120,8 @@ def test_mistakes_are_named_before_work_starts(finished: Path, call: Call, tmp_p
     assert (done.code, "'roberta' is not a network that can be read" in done.err) == (2, True)
     done = call("evaluate", finished, "--suite", "probes")
     assert (done.code, "Name their folder: --data FOLDER" in done.err) == (2, True)
+    done = call("evaluate", finished, "--suite", "sts", "--data", tmp_path / "sts.tsv", "--on", finished)
+    assert (done.code, "--on with --suite sts has no effect" in done.err) == (2, True)
     done = call("evaluate", finished, finished, "--suite", "quick", "--checkpoints")
     assert (done.code, "--checkpoints scores one run" in done.err) == (2, True)
     done = call("evaluate", finished, "--checkpoints")

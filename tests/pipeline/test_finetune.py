@@ -114,6 +114,8 @@ def test_the_recipe_is_printed_and_runs(workplace: Path, call: Call) -> None:
     assert done.code == 0 and not (workplace / "runs").exists()
     assert tomllib.loads(done.out)["train"]["phases"][0]["batch"] == 8
     Path("mine.toml").write_text(done.out, encoding="utf-8")
+    as_json = call("finetune", "sst2", "--model", "model", "--data", ".", "--print", "--json", *FEW)
+    assert json.loads(as_json.out) == {"text": done.out.rstrip("\n")}
     assert call("check", "mine.toml").code == 0
 
 
@@ -295,6 +297,9 @@ def test_predictions_are_those_that_were_scored(workplace: Path, call: Call) -> 
     Path("test.txt").write_text("a bad film .\n", encoding="utf-8")
     assert call("predict", "run", "test.txt", "--out", "a.txt").out == "a.txt\n"
     assert Path("a.txt").read_text().split("\t")[0] == "negative"
+    for words in (("test.txt", "--text", "x"), ("test.txt", "--pair", "x"), ("dev.tsv", "--tag", "x")):
+        done = call("predict", "run", *words)
+        assert done.code == 2 and f"{words[1]} for {words[0]}, which has no column" in done.err
 
 
 @each_row(

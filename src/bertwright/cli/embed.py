@@ -94,7 +94,7 @@ def embed(
         else:
             results = train(wanted, out, log)
     if show:
-        print(drafted.text.rstrip("\n"))
+        print(json_line({"text": drafted.text}) if as_json else drafted.text.rstrip("\n"))
     elif as_json:
         print(json_line({"folder": str(out), **results}))
     else:

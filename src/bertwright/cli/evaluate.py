@@ -115,7 +115,7 @@ def evaluate(of: Evaluated, exams: Exams, as_json: Json = False) -> None:
 
     found: Any
     with Terminal() as log:
-        suite = named_suite(exams.suite, exams.on or of.recipe, exams.data)
+        suite = named_suite(exams.suite, of.recipe, exams.data, exams.on)
         if exams.checkpoints:
             from bertwright.exams.checkpoints import score_checkpoints
 

@@ -72,7 +72,8 @@ def finetune(
     drafted = draft(of.task, model, of.data and expand_home(of.data), of.overrides or [])
     values = read_grid(grid or [], drafted, of.overrides or [])
     if show:
-        print(*_recipe(drafted, values), sep="\n")
+        text = "\n".join(_recipe(drafted, values))
+        print(json_line({"text": text}) if as_json else text)
         return
     folder = of.out or Path("runs") / f"{of.task}-{model.resolve().name}"
     results: Results | GridResults

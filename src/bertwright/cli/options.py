@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -184,7 +184,7 @@ def _of_fields(group: type[Any]) -> list[Parameter]:
     ]
 
 
-def refuse_useless(where: str, options: dict[str, bool]) -> None:
+def refuse_useless(where: str, options: Mapping[str, object]) -> None:
     """Raise `RecipeError` if one of these options, which would have no effect there, is given."""
     for option, given in options.items():
         if given:

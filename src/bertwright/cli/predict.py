@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,6 +17,9 @@ from bertwright.core.config import expand_home
 from bertwright.core.errors import RecipeError
 from bertwright.core.files import atomic_file
 from bertwright.examples.problems import Problems
+
+if TYPE_CHECKING:
+    from bertwright.predict.source import Source
 
 
 @dataclass(frozen=True)
@@ -51,13 +54,23 @@ class Asked:
         """Raise `RecipeError` if there is no such file, or if an option has no effect."""
         if self.file == "-":
             named = {"--text": self.text, "--pair": self.pair, "--tag": self.tag, "--submission": submission}
-            refuse_useless("for lines of the input", {option: bool(given) for option, given in named.items()})
+            refuse_useless("for lines of the input", named)
         elif not Path(self.file).is_file():
             raise RecipeError(
                 f"there is no file {self.file}. Give one with texts, or - to read a text a line from the input."
             )
         if submission:
             refuse_useless("with --submission", {"--json": as_json, "--tag": bool(self.tag)})
+
+    def refuse_unread(self, source: Source) -> None:
+        """Raise `RecipeError` if the names of columns are given for a file that has none, or none of tags."""
+        from bertwright.predict.source import Lines, Squad
+        from bertwright.predict.words import WordColumns
+
+        if isinstance(source, Lines | Squad):
+            refuse_useless(f"for {self.file}, which has no columns,", {"--text": self.text, "--pair": self.pair})
+        if not isinstance(source, WordColumns):
+            refuse_useless(f"for {self.file}, which has no column of tags,", {"--tag": self.tag})
 
 
 @option_groups
@@ -84,7 +97,7 @@ def predict(
     from bertwright.model.text_encoder import Encoder
     from bertwright.predict.answerers import Names, answerer_of
     from bertwright.predict.run import answer_source, open_source, write_json
-    from bertwright.predict.source import Lines, Source
+    from bertwright.predict.source import Lines
     from bertwright.predict.submission import find_submission, write_submission
 
     wanted = find_submission(submission, folder, file) if submission else None
@@ -95,6 +108,7 @@ def predict(
         source = Lines(_standard_input(), answerer, problems)
     else:
         source = open_source(file, answerer, (of.text, of.tag), problems)
+        of.refuse_unread(source)
     answered = answer_source(source, answerer)
     if wanted is not None:
         print(write_submission(wanted, encoder.model.config.labels, answered, problems, out or Path()))

@@ -91,9 +91,12 @@ class Suite(Section):
         return cls(**values)
 
 
-def named_suite(name: str, run: Path, data: Path | None) -> Sequence[Exam]:
-    """The exams of a suite: `quick`, `wiki` and `retrieval` of the held-out documents of a run, `quick` and `probes` of
-    the files in the folder `data`, `retrieval` and `sts` of the file `data`, or those of a .toml."""
+def named_suite(name: str, model: Path, data: Path | None, on: Path | None = None) -> Sequence[Exam]:
+    """The exams of a suite: `quick`, `wiki` and `retrieval` of the held-out documents of the run `on`, by default the
+    model's own, `quick` and `probes` of the files in the folder `data`, `retrieval` and `sts` of the file `data`, or
+    those of a .toml."""
+    if on and (name.endswith(".toml") or name in _OF_FILES or (data and name == "retrieval")):
+        raise RecipeError(f"--on with --suite {name} has no effect: its items are in files. Leave it out.")
     if name.endswith(".toml"):
         if data:
             raise RecipeError(f"--data with {name} has no effect: that file names its data. Leave it out.")
@@ -113,7 +116,7 @@ def named_suite(name: str, run: Path, data: Path | None) -> Sequence[Exam]:
         )
     if data and name == "wiki":
         raise RecipeError("--data with --suite wiki has no effect. Leave it out, or give --suite quick.")
-    given = exams_in(data) if data else []
+    given, run = exams_in(data) if data else [], on or model
     if not is_run_folder(run):
         raise RecipeError(f"--suite {name} is made from a run, which {run} is not. Name one: --on RUN.")
     recipe, _ = recorded_recipe(run)
