@@ -297,6 +297,8 @@ def test_predictions_are_those_that_were_scored(workplace: Path, call: Call) -> 
     Path("test.txt").write_text("a bad film .\n", encoding="utf-8")
     assert call("predict", "run", "test.txt", "--out", "a.txt").out == "a.txt\n"
     assert Path("a.txt").read_text().split("\t")[0] == "negative"
+    refused = call("predict", "run", "test.txt", "--json", "--out", "test.txt")
+    assert refused.code == 2 and Path("test.txt").read_text() == "a bad film .\n", "the file that is read stays"
     for words in (("test.txt", "--text", "x"), ("test.txt", "--pair", "x"), ("dev.tsv", "--tag", "x")):
         done = call("predict", "run", *words)
         assert done.code == 2 and f"{words[1]} for {words[0]}, which has no column" in done.err

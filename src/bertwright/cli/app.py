@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -29,6 +30,7 @@ from bertwright.core.errors import (
     DivergedError,
     Interrupted,
     RankError,
+    RecipeError,
     memory_error,
     missing_package_error,
     system_error,
@@ -172,11 +174,26 @@ def _as_written(command: Any) -> Any:
             parameter.display_type_rich = lambda ctx: None  # its name and its help say what to give
         elif parameter.is_flag:
             parameter.metavar = ""
+        parameter.callback = parameter.callback or _expand_homes
     make_parser = command.make_parser
     command.make_parser = lambda ctx: _refuse_repeated(make_parser(ctx), ctx)
     for inner in getattr(command, "commands", {}).values():
         _as_written(inner)
     return command
+
+
+def _expand_homes(ctx: Any, parameter: Any, value: Any) -> Any:
+    """The value of an option or argument, in whose paths `~` is expanded: no shell does that in `--out=~/run`."""
+    if isinstance(value, list):
+        return [_expand_homes(ctx, parameter, each) for each in value]
+    if not isinstance(value, Path):
+        return value
+    from bertwright.core.config import expand_home  # pydantic, which --version does without
+
+    try:
+        return expand_home(value)
+    except ValueError as error:
+        raise RecipeError(f"{max(parameter.opts, key=len)} {value}: {error}.") from None
 
 
 def _refuse_repeated(parser: Any, ctx: Any) -> Any:

@@ -18,7 +18,7 @@ from bertwright.cli.options import Json, Run, load_recipe, option_groups
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import columns, json_line, visible
 from bertwright.core.errors import DataError, MissingExtraError, RecipeError
-from bertwright.core.files import write_atomic
+from bertwright.core.files import refuse_unwritable, write_atomic
 
 if TYPE_CHECKING:
     from bertwright.bench.run import Measurement
@@ -191,6 +191,8 @@ def autotune(
     loaded, folder = load_recipe(of.recipe, of.overrides, of.out)
     if write and write.exists():
         raise RecipeError(f"--write {write} exists already. Give the name of a new file, or remove it first.")
+    if write:
+        refuse_unwritable(write)
     tried = Tried(loaded, timing.phase, timing.ranks, timing.steps, timing.limit)
     candidates = engines_to_try(tried, among.engine), sizes_to_try(tried, among.micro_batch)
     with Terminal() as log, open_table(folder, tried, tuning.machine_here(tried)) as table:
@@ -199,6 +201,8 @@ def autotune(
     if fastest and write:
         _write_fastest(write, of, fastest, tried)
     _print_trials(trials, fastest, tried, table.file, as_json)
+    if fastest is None and as_json:  # the table says it, and a program reads one value
+        raise typer.Exit(DataError.exit_code)
     if fastest is None:
         raise DataError(
             "autotune: no configuration could be trained. The table gives the reasons; use a smaller recipe, or more "

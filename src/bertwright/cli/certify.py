@@ -54,18 +54,20 @@ class Certified:
 @option_groups
 def certify(of: Certified, as_json: Json = False) -> None:
     """Run a published model in every runtime on this machine, and compare ids, outputs, speed and memory."""
-    from bertwright.core.files import write_json
+    from bertwright.core.files import refuse_unwritable, write_json
     from bertwright.export.certify.run import certify as make
     from bertwright.export.certify.shapes import CERTIFICATE
     from bertwright.export.certify.table import HEAD, cells, explanations
     from bertwright.export.published_copy import as_published
     from bertwright.shipped import is_run_folder
 
+    out = of.out or (of.folder / CERTIFICATE if is_run_folder(of.folder) else None)
+    if out is not None:
+        refuse_unwritable(out)
     with Terminal() as log:
         source, lines = _model_and_lines(of.folder, of.lines)
         with as_published(source) as folder:
             certificate = make(folder, lines, [name for name in of.runtimes.split(",") if name], log)
-        out = of.out or (of.folder / CERTIFICATE if is_run_folder(of.folder) else None)
         if out is not None:
             write_json(out, certificate)
     if as_json:
@@ -77,6 +79,8 @@ def certify(of: Certified, as_json: Json = False) -> None:
         if out is not None:
             print(out)
     if any(row["status"] in ("differs", "failed") for row in certificate["rows"]):
+        if as_json:  # the certificate says it, and a program reads one value
+            raise typer.Exit(ArtifactError.exit_code)
         raise ArtifactError("runtimes do not answer as the model was trained to: see the rows above.")
 
 

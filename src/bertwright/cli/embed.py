@@ -14,7 +14,6 @@ import typer
 from bertwright.cli.options import Json, Overrides, folder_option, option_groups, refuse_useless
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import columns, json_line, terminal_width, wrap
-from bertwright.core.config import expand_home
 from bertwright.core.errors import RecipeError
 
 if TYPE_CHECKING:
@@ -75,7 +74,6 @@ def embed(
     as_json: Json = False,
 ) -> None:
     """Train vectors of texts, without labels: pairs from the corpus, training, scores beside BM25, a static table."""
-    model = expand_home(of.model)
     if texts.pairs is not None:
         refuse_useless("with --pairs", {"--source": bool(texts.source), "--most": texts.most != 500_000})
     if not texts.source:
@@ -84,10 +82,9 @@ def embed(
     from bertwright.embed.run import Wanted, draft_of
     from bertwright.embed.run import embed as train
 
-    pairs = texts.pairs and expand_home(texts.pairs)
-    material = Material(model, pairs, texts.source, texts.language, texts.most)
-    wanted = Wanted(material, _sizes(dimensions), sts and expand_home(sts), of.overrides or ())
-    out = of.out or Path("runs") / f"embed-{model.resolve().name}"
+    material = Material(of.model, texts.pairs, texts.source, texts.language, texts.most)
+    wanted = Wanted(material, _sizes(dimensions), sts, of.overrides or ())
+    out = of.out or Path("runs") / f"embed-{of.model.resolve().name}"
     with Terminal() as log, redirect_stdout(sys.stderr):
         if show:
             _, drafted = draft_of(wanted, out, log)

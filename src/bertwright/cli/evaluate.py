@@ -16,7 +16,7 @@ from bertwright.cli.suite_table import BENCHMARKS, print_suite
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import json_line
 from bertwright.core.errors import RecipeError
-from bertwright.core.files import write_json
+from bertwright.core.files import refuse_unwritable, write_json
 from bertwright.shipped import is_run_folder
 
 
@@ -113,6 +113,8 @@ def evaluate(of: Evaluated, exams: Exams, as_json: Json = False) -> None:
             raise RecipeError(f"--checkpoints scores one run, not {', '.join(models)}. Give the folder of a run.")
     from bertwright.exams.suite import named_suite, score_models
 
+    if of.out is not None:
+        refuse_unwritable(of.out)
     found: Any
     with Terminal() as log:
         suite = named_suite(exams.suite, of.recipe, exams.data, exams.on)

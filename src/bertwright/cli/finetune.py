@@ -15,7 +15,6 @@ from bertwright.cli.completion import complete_task
 from bertwright.cli.options import Json, Overrides, folder_option, option_groups
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import columns, json_line, terminal_width, wrap
-from bertwright.core.config import expand_home
 
 if TYPE_CHECKING:
     from bertwright.finetune.draft import Draft
@@ -68,14 +67,13 @@ def finetune(
     from bertwright.finetune.draft import draft
     from bertwright.finetune.grid import read_grid
 
-    model = expand_home(of.model)
-    drafted = draft(of.task, model, of.data and expand_home(of.data), of.overrides or [])
+    drafted = draft(of.task, of.model, of.data, of.overrides or [])
     values = read_grid(grid or [], drafted, of.overrides or [])
     if show:
         text = "\n".join(_recipe(drafted, values))
         print(json_line({"text": text}) if as_json else text)
         return
-    folder = of.out or Path("runs") / f"{of.task}-{model.resolve().name}"
+    folder = of.out or Path("runs") / f"{of.task}-{of.model.resolve().name}"
     results: Results | GridResults
     with Terminal() as log, redirect_stdout(sys.stderr):
         for sentence in drafted.found:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from bertwright.cli.completion import complete_override, complete_place, complete_recipe
-from bertwright.core.config import expand_home
 from bertwright.core.errors import RecipeError
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
@@ -31,10 +30,7 @@ def _folder(text: str) -> Path:
         raise RecipeError(
             "--out is empty. Give the path of a folder, or omit --out to use the default that --help shows."
         )
-    try:
-        return expand_home(Path(text))
-    except ValueError as error:
-        raise RecipeError(f"--out {text}: {error}.") from None
+    return Path(text)
 
 
 RecipePath = Annotated[

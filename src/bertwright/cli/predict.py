@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bertwright.cli.options import Json, option_groups, refuse_useless
-from bertwright.core.config import expand_home
 from bertwright.core.errors import RecipeError
-from bertwright.core.files import atomic_file
+from bertwright.core.files import atomic_file, refuse_unwritable
 from bertwright.examples.problems import Problems
 
 if TYPE_CHECKING:
@@ -90,9 +89,9 @@ def predict(
 ) -> None:
     """Answer the texts of a file in its own format, with columns for the answers; or lines, by tab-separated rows."""
     of.refuse_useless(submission, as_json)
-    file, folder, problems = Path(of.file), expand_home(of.model), Problems()
-    if not submission and not as_json:
-        _check_out(file, out)
+    file, folder, problems = Path(of.file), of.model, Problems()
+    if not submission:
+        _check_out(file, out, as_json)
     from bertwright.model.device import resolve_device
     from bertwright.model.text_encoder import Encoder
     from bertwright.predict.answerers import Names, answerer_of
@@ -119,15 +118,18 @@ def predict(
         print(f"predict: {of.file}: {sentence}; not answered", file=sys.stderr)
 
 
-def _check_out(given: Path, out: Path | None) -> None:
-    """Refuse an output in another format than the data's, before the model is loaded."""
+def _check_out(given: Path, out: Path | None, as_json: bool) -> None:
+    """Refuse an output that would replace the data, that cannot be written, or, unless it is JSON, in another format
+    than the data's, before the model is loaded."""
     if out is None:
-        if given.suffix in (".parquet", ".arrow"):
+        if not as_json and given.suffix in (".parquet", ".arrow"):
             raise RecipeError(f"the answers to {given} are a {given.suffix}, which is no text. Give --out, or --json.")
     elif given.is_file() and out.exists() and out.samefile(given):
         raise RecipeError(f"--out {out} is the file that is read. Give another.")
-    elif given.is_file() and out.suffix != given.suffix:
+    elif not as_json and given.is_file() and out.suffix != given.suffix:
         raise RecipeError(f"--out {out}: the answers to {given} are a {given.suffix}. Give the file that suffix.")
+    else:
+        refuse_unwritable(out)
 
 
 def _standard_input() -> Iterator[str]:

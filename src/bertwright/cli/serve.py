@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bertwright.cli.options import Listening, option_groups
-from bertwright.core.config import expand_home
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
@@ -68,7 +67,6 @@ def serve_models(
     from bertwright.serve.app import Limits, make_app
     from bertwright.serve.load import How, load_models
 
-    folders = [expand_home(path) for path in folders]
     limits = Limits(bytes=how.largest, seconds=how.timeout, waiting=how.queue)
 
     def load() -> App:

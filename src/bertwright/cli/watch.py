@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from bertwright.cli.options import Listening, option_groups
-from bertwright.core.config import expand_home
 from bertwright.core.errors import RecipeError
 
 
@@ -26,9 +25,8 @@ class Watched:
 @option_groups
 def watch(of: Watched, where: Listening) -> None:
     """Show runs on a page while they work: curves, time left, guesses at each checkpoint, corpus, vocabulary, log."""
-    folders = [expand_home(path) for path in of.runs]
-    if files := [path for path in folders if path.is_file()]:
+    if files := [path for path in of.runs if path.is_file()]:
         raise RecipeError(f"{files[0]} is a file. Give the folder of a run, or where one will be.")
     from bertwright.watch.app import watch_app
 
-    where.serve(lambda: watch_app(folders))
+    where.serve(lambda: watch_app(of.runs))

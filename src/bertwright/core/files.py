@@ -135,6 +135,20 @@ def refuse_address(path: Path) -> None:
         )
 
 
+def refuse_unwritable(path: Path) -> None:
+    """Raise `DataError` if no file can be written at `path`: before the work whose result it is for."""
+    temporary = _temporary(path)
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        temporary.touch(exist_ok=False)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
 def cannot_write(path: Path, error: OSError) -> DataError:
     """The error for a path that cannot be written, or for a lack of memory if that is the cause."""
     if error.errno == errno.ENOMEM and (full := memory_error(error)):

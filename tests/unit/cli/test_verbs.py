@@ -294,3 +294,30 @@ def test_options_of_several_values_and_flags_may_be_repeated(
 ) -> None:
     assert call(monkeypatch, "check", "smoke", "--json", "--json") == 0
     assert json.loads(capsys.readouterr().out)["recipe"] == "smoke"
+
+
+@each_row(
+    "words",
+    [
+        "certify nothing --out nowhere/certificate.json",
+        "evaluate nothing --suite quick --out nowhere/scores.json",
+        "bench autotune smoke --write nowhere/recipe.toml",
+    ],
+)
+def test_a_result_that_cannot_be_written_is_refused_before_work_starts(
+    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call(monkeypatch, *words.split()) == 3
+    assert capsys.readouterr().err.startswith(f"bertwright: cannot write {words.split()[-1]}: No such file")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_home_folder_is_found_where_no_shell_has_expanded_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "text.txt").write_text("One sentence.\n")
+    assert call(monkeypatch, "inspect", "~/text.txt") == 0 and "a text" in capsys.readouterr().out
+    assert call(monkeypatch, "inspect", "text.txt", "--vocab", "~nobody-here/vocab.txt") == 2
+    assert "--vocab ~nobody-here/vocab.txt: the home folder ~nobody-here is not known" in capsys.readouterr().err
