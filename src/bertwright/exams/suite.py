@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,8 +12,8 @@ from pydantic import Field, model_validator
 
 from bertwright.core.config import Section
 from bertwright.core.errors import RecipeError
-from bertwright.core.files import naming
 from bertwright.core.log import Log
+from bertwright.core.toml import read_toml, validate
 from bertwright.exams.acceptability import Acceptability
 from bertwright.exams.exam import Exam, Score
 from bertwright.exams.folder import exams_in, probes_in
@@ -78,17 +77,14 @@ class Suite(Section):
     @classmethod
     def load(cls, path: Path) -> Suite:
         """Read a suite's file; paths in it are relative to the folder of the file."""
-        with naming(path), path.open("rb") as file:
-            try:
-                values = tomllib.load(file)
-            except ValueError as error:
-                raise RecipeError(f"{path} is not valid TOML: {error}. Correct it.") from error
+        values, lines = read_toml(path, "suite")
         exams = values.get("exam")
         for exam in exams if isinstance(exams, list) else []:
             for key in ("data", "file", "train", "test"):
                 if isinstance(exam, dict) and isinstance(exam.get(key), str):
                     exam[key] = str(path.parent / Path(exam[key]).expanduser())
-        return cls(**values)
+        suite: Suite = validate(cls, values, str(path), lines)
+        return suite
 
 
 def named_suite(name: str, model: Path, data: Path | None, on: Path | None = None) -> Sequence[Exam]:
