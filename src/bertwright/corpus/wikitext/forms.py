@@ -121,6 +121,11 @@ def _two_digits(values: Sequence[str], _: Locale) -> str:
     return values[0].zfill(2)
 
 
+def _day(values: Sequence[str], _: Locale) -> str | None:
+    """The day of a month; None for text, such as a day with its month."""
+    return values[0] if values[0].isdecimal() and len(values[0]) < 3 else None
+
+
 def _raised(values: Sequence[str], _: Locale) -> str | None:
     """An exponent: "2" is "²", "1" nothing; None for text."""
     return ("" if values[0] == "1" else values[0].translate(RAISED)) if _POWER.fullmatch(values[0]) else None
@@ -156,6 +161,6 @@ def _verse(values: Sequence[str], locale: Locale) -> str | None:
 
 FORMS: Mapping[str, Form] = {
     "number": _number, "formatnum": _formatnum, "date": _date, "month": _month, "ordinal": _ordinal, "roman": _roman,
-    "age": _age, "00": _two_digits, "unit": _unit, "raised": _raised, "julian": _julian, "lower": _lower,
+    "age": _age, "day": _day, "00": _two_digits, "unit": _unit, "raised": _raised, "julian": _julian, "lower": _lower,
     "upper": _upper, "language": _language, "verse": _verse, "initial": _initial,
 }  # fmt: skip

@@ -36,6 +36,8 @@ _APART = re.compile(
 )
 _NUMBER_BEFORE = re.compile(r"(?:\d|\b[IVXLC]+)[)\]]?(?:\s|&nbsp;)*$")
 _CURRENCY_BEFORE = re.compile(r"[$€£¥₹₽₩₺₴₪฿₫₱₦](?:\s|&nbsp;)?$")
+# Signs of area, density, shares and people, before which a number stands and never a word.
+_COUNTED_AFTER = re.compile(r"(?:\s|&nbsp;)*+(?:%|°[CF]\b|[kк]?[mм](?:²|2\b|<sup>2)|(?:чел|hab|inw|ab|os|ос)\.)")
 _SENTENCE_ENDED = re.compile(r"[.!?;。！？।؟…]['\"”»’)\]]*\s*$")
 _WORD_BEFORE, _AMID = re.compile(r"[^\W\d_]{2,}"), re.compile(r"[\s,)]*\w")
 _STOPS = ".,;:!?)]।。，、）؛،"
@@ -90,7 +92,7 @@ def _kept(kind: str, words: str, before: str, after: str, *, listed: bool) -> st
         if _NUMBER_BEFORE.search(plain):
             return " " * plain[-1:].isalnum() + words
         return words if is_abbreviation(words) and not listed and _in_sentence(plain, words, after) else ""
-    if _CURRENCY_BEFORE.search(plain) and not words[:1].isdigit():
+    if not words[:1].isdigit() and (_CURRENCY_BEFORE.search(plain) or (words and _COUNTED_AFTER.match(after))):
         return LOST
     if kind == SURE:
         return words

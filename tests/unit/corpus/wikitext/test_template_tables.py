@@ -101,6 +101,7 @@ _CALLS = {
         unidad|1234|m                       = 1234 m
         fecha|12|5|1990                     = 12 de mayo de 1990
         cita requerida|todo el texto        = todo el texto
+        etimología|maya|tatich|jefe         = (del maya tatich, jefe)
     """,
     "it": """
         M|12||km                            = 12 km
@@ -137,6 +138,9 @@ _CALLS = {
     "ru": """
         OldStyleDate|25|июля|1826 год|13    = 13 (25) июля 1826 год
         OldStyleDate|12|мая|1900|30|апреля  = 30 апреля (12 мая) 1900
+        СС|2|ноября|1721|22 октября         = 22 октября (2 ноября) 1721
+        СС2|19|ноября|1711|8                = 8 (19) ноября 1711
+        СС2|7|ноября|1917 год|25|октября    = 25 октября (7 ноября) 1917 год
         СС3|8.4.1765                        = 8 (19) апреля 1765
         СС3|30.4.1900                       = 30 апреля (13 мая) 1900
         СС3|20.12.1899                      = 20 декабря 1899 (1 января 1900)
@@ -145,6 +149,11 @@ _CALLS = {
         ДатаРождения|12|5|1990              = 12 мая 1990
         число|65300                         = 65 300
         lang-lt|Lietuvos Respublika         = лит. Lietuvos Respublika
+        lang-lat|particula                  = лат. particula
+        М.                                  = М.
+        легенда|#00C160|республик|inline|8=100% = республик
+        легенда|#00C160|республик           =
+        статья УК РФ|148|Статья 148         = Статья 148
         до н. э.                            = до н. э.
         нп5|Русское||en|English             = Русское
     """,
@@ -169,7 +178,7 @@ _CALLS = {
     "ar": "تاريخ الولادة|1990|5|12 = 12 مايو 1990\n وإو|تر=Title|عر=عنوان|لغ=en = عنوان",
     "fa": "عدد|1234567 = ۱٬۲۳۴٬۵۶۷\n به انگلیسی|London = (به انگلیسی: London)",
     "id": "lahirmati|Jakarta|12|5|1990 = (lahir di Jakarta, 12 Mei 1990)\n umur|1900|1|1|1980|2|2 = 80",
-    "ca": "segle|XIX = segle XIX\n data|12|5|1990 = 12 de maig del 1990",
+    "ca": "segle|XIX = segle XIX\n mida|85%|(Gilbert) = (Gilbert)\n data|12|5|1990 = 12 de maig del 1990",
     "eo": "FormatoDato|2000-02-29 = 29-a de februaro 2000\n daton|5|5|1990 = la 5-an de majo 1990",
     "cs": "cizojazyčně|en|text = text\n datum narození|1990|5|12 = 12. května 1990",
     "hu": "dátum|1990|5|12 = 1990. május 12.\n szám|12345 = 12 345\n szám|1234 = 1234",

@@ -167,6 +167,8 @@ def test_prose_in_a_call_is_kept_and_notes_are_not(wikitext: str, expected: str)
         ("He came at {{heure|12|30}} in May. He left.", "He left."),
         ("It is {{#expr: 5 + 3}} years old. It grew.", "It grew."),
         ("It cost ${{realwert|UK|100|1914}} in all. It grew.", "It grew."),
+        ("The city has {{table|Berlin|fs}} km² in all. It grew.", "It grew."),
+        ("The city grew (by {{table|Berlin}}&nbsp;%) until now.", "The city grew until now."),
         ("It cost ${{inflation adjusted|100|y=1914}} in all. It grew.", "It grew."),
         ("It cost $100 (${{realwert|US|100|1914}} today) in all.", "It cost $100 in all."),
         ("Aged {{age in days|1990|5|12}} he left. He fell.", "He fell."),
