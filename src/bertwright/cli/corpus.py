@@ -16,7 +16,7 @@ from typing import Annotated
 
 import typer
 
-from bertwright.cli.options import DOWNLOADS, Json, MaybeRun, Run, option_groups, refuse_useless
+from bertwright.cli.options import DOWNLOADS, Json, MaybeRun, Run, load_recipe, option_groups, refuse_useless
 from bertwright.cli.stages import Workers, run_and_print, run_stages
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import json_line, print_download
@@ -73,6 +73,7 @@ def corpus(
         raise RecipeError("give a recipe, or --download WIKI to download a dump.")
     given = Run(of.recipe, of.overrides, of.out)
     if request.dropped:
+        _refuse_unkept(given)
         _print_dropped(run_stages(given, ["corpus"], workers), request.limit)
     else:
         run_and_print(given, ["corpus"], as_json, workers)
@@ -88,16 +89,21 @@ def _fetch(dump: Dump, into: Path, as_json: bool) -> None:
     print_download(path, f"{dump.mirror or BASE}/{folder}/{path.name}", as_json)
 
 
+def _refuse_unkept(of: Run) -> None:
+    """Raise `RecipeError`, before a corpus is made, if its recipe keeps no dropped documents."""
+    config = load_recipe(of.recipe, of.overrides, of.out)[0].corpus
+    if config is not None and not config.filter.keep_dropped:
+        raise RecipeError(
+            "--dropped: corpus.filter.keep_dropped is off, so dropped documents are not kept. Turn it on."
+        )
+
+
 def _print_dropped(folder: Path, limit: int | None) -> None:
     from bertwright.core.artifact import open_artifact
     from bertwright.corpus.dropped import read_dropped
 
-    made = open_artifact(folder / "corpus", "corpus")
-    if not made.manifest["config"]["corpus"]["filter"]["keep_dropped"]:
-        raise RecipeError(
-            "--dropped: corpus.filter.keep_dropped is off, so dropped documents were not kept. Turn it on."
-        )
-    lines = (f"{json_line(document)}\n" for document in itertools.islice(read_dropped(made), limit))
+    dropped = read_dropped(open_artifact(folder / "corpus", "corpus"))
+    lines = (f"{json_line(document)}\n" for document in itertools.islice(dropped, limit))
     _page(lines) if sys.stdout.isatty() else sys.stdout.writelines(lines)
 
 

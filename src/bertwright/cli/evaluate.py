@@ -12,7 +12,7 @@ from bertwright.cli.completion import complete_override, complete_recipe
 from bertwright.cli.exam_tables import curve_tables, score_tables
 from bertwright.cli.options import Json, Run, folder_option, option_groups, refuse_useless
 from bertwright.cli.stages import run_and_print
-from bertwright.cli.suite_table import BENCHMARKS, print_suite
+from bertwright.cli.suite_table import print_suite
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import json_line
 from bertwright.core.errors import RecipeError
@@ -101,8 +101,10 @@ def evaluate(of: Evaluated, exams: Exams, as_json: Json = False) -> None:
         refuse_useless("without --suite", exams.given)
         run_and_print(Run(of.recipe, of.others, of.out), ["evaluate"], as_json)
         return
+    from bertwright.finetune.suites import SUITES  # not at each start: the stage needs none of them
+
     models = [str(of.recipe), *(of.others or [])]
-    if exams.suite in BENCHMARKS:
+    if exams.suite in SUITES:
         refuse_useless(f"with --suite {exams.suite}", exams.given_for_exams)
         print_suite(exams.suite, models, exams.data, of.out or Path("runs") / exams.suite, exams.seeds, as_json)
         return

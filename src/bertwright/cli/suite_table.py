@@ -15,8 +15,6 @@ from bertwright.cli.text import columns, json_line, terminal_width, wrap
 if TYPE_CHECKING:
     from bertwright.finetune.suites import SuiteResults
 
-BENCHMARKS = ("glue", "hulu")
-"""The suites for whose tasks models are fine-tuned."""
 _METRICS = {"matthews": "MCC", "accuracy": "acc", "f1": "F1", "pearson": "r"}
 _MODEL = 18
 """Characters of a model's name, so that GLUE's nine tasks and the mean fit in 80 columns."""

@@ -106,6 +106,15 @@ def remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def link_or_copy(source: str | Path, target: str | Path) -> None:
+    """Give a file a second name, which outlives the first; copy it where the file system has no hard links, or is
+    another one."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames inside `folder` survive a power cut."""
     # A rename changes the folder, not the file: fsync of the file alone may leave the old name after a power cut.

@@ -19,10 +19,10 @@ class Interval(NamedTuple):
     high: float
 
 
-def interval_of_mean(items: NDArray[np.float64], samples: int = SAMPLES) -> Interval:
+def interval_of_mean(items: NDArray[np.float64]) -> Interval:
     """The mean of the scores of N items [N], with its bootstrap percentile interval; always the same for the same
     items."""
-    return interval(items, lambda chosen: chosen.mean(1), samples)
+    return interval(items, lambda chosen: chosen.mean(1))
 
 
 def interval_of_mean_difference(items: Sequence[float], others: Sequence[float]) -> Interval:
@@ -31,11 +31,9 @@ def interval_of_mean_difference(items: Sequence[float], others: Sequence[float])
     return interval_of_mean(np.asarray(items, np.float64) - np.asarray(others, np.float64))
 
 
-def interval(
-    items: NDArray[np.float64], score: Callable[[NDArray[np.float64]], NDArray[np.float64]], samples: int = SAMPLES
-) -> Interval:
+def interval(items: NDArray[np.float64], score: Callable[[NDArray[np.float64]], NDArray[np.float64]]) -> Interval:
     """The score of N items [N, ...], with its bootstrap percentile interval; `score` maps [S, N, ...] to [S]."""
     random = np.random.default_rng(0)
-    found = np.concatenate([score(items[random.integers(len(items), size=(1, len(items)))]) for _ in range(samples)])
+    found = np.concatenate([score(items[random.integers(len(items), size=(1, len(items)))]) for _ in range(SAMPLES)])
     low, high = np.quantile(found, (0.025, 0.975)).tolist()
     return Interval(float(score(items[None])[0]), low, high)

@@ -9,7 +9,7 @@ Names carry shapes: S sentences, C copies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -25,10 +25,6 @@ from bertwright.vocab.entries import CLS, MASK, SEP
 
 TOKENS = 4_096
 """Tokens of a batch."""
-
-
-Progress = Callable[[int, int], None]
-"""Called with the number of copies that are done, and of all."""
 
 
 class Likelihoods(NamedTuple):
@@ -48,19 +44,15 @@ class Phrase(NamedTuple):
     after: str
 
 
-def pseudo_likelihoods(
-    encoder: Encoder, sentences: Sequence[str], progress: Progress = lambda done, of: None
-) -> Likelihoods:
+def pseudo_likelihoods(encoder: Encoder, sentences: Sequence[str]) -> Likelihoods:
     """Score sentences by a pre-trained model; raises `RecipeError` if it has no head for masked tokens."""
     continues, room = encoder.tokenizer.continuation, encoder.model.config.max_position_embeddings - 2
     ids = [pieces[:room] for pieces in _pieces(encoder, sentences)]
     hidden = [_by_word(pieces, continues) for pieces in ids]
-    return _likelihoods(encoder, ids, hidden, progress)
+    return _likelihoods(encoder, ids, hidden)
 
 
-def phrase_likelihoods(
-    encoder: Encoder, phrases: Sequence[Phrase], progress: Progress = lambda done, of: None
-) -> Likelihoods:
+def phrase_likelihoods(encoder: Encoder, phrases: Sequence[Phrase]) -> Likelihoods:
     """Score phrases in their sentences, as `pseudo_likelihoods`: each piece is predicted from the rest of the sentence
     and from the pieces of the phrase before it. A sentence that is too long for the model is cut at its ends."""
     room = encoder.model.config.max_position_embeddings - 2
@@ -75,7 +67,7 @@ def phrase_likelihoods(
         ids.append([*before, *text, *after])
         end = begin + len(text)
         hidden.append([_Hidden(place, end) for place in range(begin, end)])
-    return _likelihoods(encoder, ids, hidden, progress)
+    return _likelihoods(encoder, ids, hidden)
 
 
 class _Hidden(NamedTuple):
@@ -100,14 +92,11 @@ def _by_word(pieces: Sequence[int], continues: NDArray[np.bool_]) -> list[_Hidde
     return hidden[::-1]
 
 
-def _likelihoods(
-    encoder: Encoder, ids: Sequence[list[int]], hidden: Sequence[list[_Hidden]], progress: Progress
-) -> Likelihoods:
+def _likelihoods(encoder: Encoder, ids: Sequence[list[int]], hidden: Sequence[list[_Hidden]]) -> Likelihoods:
     model = encoder.model
     if not isinstance(model, PreTrainingModel):
         raise RecipeError("this model has no head that predicts masked tokens, so it gives words no probability.")
-    entries, sums, done = len(encoder.tokenizer.vocabulary), np.zeros(len(ids)), 0
-    copies = sum(map(len, hidden))
+    entries, sums = len(encoder.tokenizer.vocabulary), np.zeros(len(ids))
     for owners, labels, batch in _batches(encoder, ids, hidden):
         with torch.inference_mode():
             logits, _ = model(to_device(batch, encoder.device))
@@ -115,8 +104,6 @@ def _likelihoods(
             log_p = logits[:, :entries].float().log_softmax(-1)
         found = log_p.gather(1, torch.from_numpy(labels).to(log_p.device)[:, None])[:, 0]
         np.add.at(sums, owners, found.double().cpu().numpy())
-        done += len(owners)
-        progress(done, copies)
     return Likelihoods(sums, np.array([len(each) for each in hidden], np.int64))
 
 

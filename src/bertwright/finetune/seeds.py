@@ -6,7 +6,6 @@ OUT/scores.json                the scores of each seed; mean, sample standard de
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from statistics import fmean, stdev
 from typing import Any, TypedDict
 
 from bertwright.core.errors import RecipeError
-from bertwright.core.files import make_folder, write_json
+from bertwright.core.files import link_or_copy, make_folder, write_json
 from bertwright.core.log import SILENT, Log
 from bertwright.finetune.draft import Draft
 from bertwright.finetune.tasks import FinetuneTask
@@ -121,15 +120,8 @@ def _share(earlier: Sequence[Path], recipe: Recipe, folder: Path) -> None:
             # A name that a run removes if the copy was interrupted.
             incomplete = make_folder(folder) / f".{stage}.tmp"
             shutil.rmtree(incomplete, ignore_errors=True)
-            shutil.copytree(first / stage, incomplete, copy_function=_link)
+            shutil.copytree(first / stage, incomplete, copy_function=link_or_copy)
             incomplete.rename(folder / stage)
-
-
-def _link(source: str, target: str) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # another file system, or one without links
-        shutil.copy2(source, target)
 
 
 def metrics_of(task: FinetuneTask, scores: Mapping[str, Any]) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 from bertwright.core.numbers import duration, pluralize, size_of
 from bertwright.corpus.characters import spaced
@@ -14,6 +15,11 @@ from bertwright.init.choose import Choice
 from bertwright.init.draft import Request, is_modern
 from bertwright.init.dump_sizes import DUMP_DATE, TEXT_DATE
 
+CHANGE = (
+    "Change any key here, or on the command line as key=value. To see what a key means:",
+    "bertwright check --explain KEY",
+)
+"""The last lines of the comment."""
 _LITTLE = 2_000_000
 """Bytes of text below which a network learns hardly anything."""
 
@@ -29,8 +35,7 @@ def head(request: Request, choice: Choice) -> str:
         "",
         *(f"  {word:<10} {line}" for word, lines in _facts(request, choice) for word, line in _indent(word, lines)),
         "",
-        "Change any key here, or on the command line as key=value. To see what a key means:",
-        "bertwright check --explain KEY",
+        *CHANGE,
     ]
     return "".join(f"# {line}".rstrip() + "\n" for line in lines)
 
@@ -38,17 +43,22 @@ def head(request: Request, choice: Choice) -> str:
 def commands(request: Request) -> tuple[list[str], list[str]]:
     """Return the commands to type, in order: those that prepare the run, also from here, and those that run it where
     the machine is."""
-    answers, ranks = request.answers, request.machine.ranks
-    run = shlex.join([str(answers.out), "--out", f"runs/{answers.out.stem}"])
+    answers = request.answers
     graded = shlex.join([str(answers.out), *(["--place", str(answers.place)] if answers.place else [])])
     before = [f"bertwright check {graded}", f"bertwright plan {graded}"]
     if request.own is None:
         before.insert(0, f"bertwright corpus --download {answers.language}")
-    # `run` trains with one process, so several ranks are started between the stages before and after them.
+    return before, run_commands(answers.out, request.machine.ranks)
+
+
+def run_commands(recipe: Path, ranks: int) -> list[str]:
+    """Return the commands that run a recipe with so many ranks on this machine."""
+    run = shlex.join([str(recipe), "--out", f"runs/{recipe.stem}"])
     if ranks == 1:
-        return before, [f"bertwright run {run}"]
+        return [f"bertwright run {run}"]
+    # `run` trains with one process, so several ranks are started between the stages before and after them.
     ranks_train = f"torchrun --nproc-per-node {ranks} -m bertwright.cli train {run}"
-    return before, [f"bertwright run {run} --until examples", ranks_train, f"bertwright run {run}"]
+    return [f"bertwright run {run} --until examples", ranks_train, f"bertwright run {run}"]
 
 
 def place_text(answers: Answers, hardware: HardwareConfig) -> str:

@@ -12,6 +12,7 @@ from bertwright.page.markup import Content, Element, element, p
 WIDTH, HEIGHT = 480, 270
 LEFT, RIGHT, TOP, BOTTOM = 72, 24, 12, 44
 MAX_POINTS = 400
+MAX_TICKS = 6
 
 Points = Sequence[tuple[float, float]]
 Format = Callable[[float], str]
@@ -98,11 +99,11 @@ def histogram(title: str, counts: Sequence[int], highest: int, explanation: str)
     return _figure(chart, _picture(title, (axes, bars)))
 
 
-def ticks(low: float, high: float, max_ticks: int = 6) -> list[float]:
-    """At most `max_ticks` round numbers in [low, high], spaced by 1, 2 or 5 times a power of ten."""
+def ticks(low: float, high: float) -> list[float]:
+    """At most `MAX_TICKS` round numbers in [low, high], spaced by 1, 2 or 5 times a power of ten."""
     if not high > low:
         return [low]
-    rough = (high - low) / (max_ticks - 1)
+    rough = (high - low) / (MAX_TICKS - 1)
     power = 10.0 ** math.floor(math.log10(rough))
     # Rounding may leave the intended step 1e-9 too small.
     step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))

@@ -16,11 +16,11 @@ from bertwright.core.files import make_folder, read_json, write_atomic
 from bertwright.examples.labelled.config import glue
 from bertwright.examples.problems import Problems
 from bertwright.finetune.seeds import SCORES
+from bertwright.finetune.suites import SUITES
 from bertwright.finetune.tasks import TASKS, FinetuneTask
 from bertwright.predict.answerers import run_of
 from bertwright.predict.source import Answer, Answered
 
-SUITES = ("glue", "hulu")
 _GLUE = {
     "cola": "CoLA",
     "sst2": "SST-2",

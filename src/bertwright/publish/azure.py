@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 
 from bertwright.core import __version__
 from bertwright.core.errors import RecipeError
+from bertwright.core.files import link_or_copy
 from bertwright.core.log import Log
 from bertwright.launch.azureml.client import connect
 from bertwright.launch.azureml.refusals import explain_errors
@@ -75,7 +74,7 @@ class AzureModel:
             folder = Path(scratch) / "model"
             for name, file in parcel.files.items():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                _link(file.path, folder / name)
+                link_or_copy(file.path, folder / name)
             log.say(f"sending {len(parcel.files)} files to {self.title}")
             model = Model(name=self.name, path=str(folder), type="custom_model", tags=tags)
             with explain_errors(f"creating {self.name}", self.workspace, _AGAIN):
@@ -94,10 +93,3 @@ class AzureModel:
 
 def _same(versions: list[Any], parcel: Parcel) -> Any:
     return next((each for each in versions if (each.tags or {}).get("digest") == parcel.digest), None)
-
-
-def _link(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # another file system, or one without links
-        shutil.copyfile(source, target)

@@ -59,6 +59,8 @@ class TaskSection:
     """What the card says that it was trained on, if it learns from files of its own."""
     answered: ClassVar[tuple[str, str]] = ("text", "answer")
     """What a shown answer belongs to, and what was to be answered."""
+    all_right: ClassVar[str] = ""
+    """Why no wrong answers are shown where some were asked for; "": the task shows no answers."""
 
     @property
     def official(self) -> str:
@@ -163,7 +165,9 @@ class TaskSection:
 
     def no_answers(self, settings: Mapping[str, Any]) -> str:
         """Why no answers are shown; `settings` are those of the stage `evaluate`."""
-        return "The task shows no answers."
+        if not self.all_right:
+            return "The task shows no answers."
+        return self.all_right if settings.get("samples", 8) else "None were requested (evaluate.samples)."
 
     def holds(self, architecture: str, scores: Mapping[str, Any]) -> Content:
         """What the exported folder holds."""

@@ -10,7 +10,7 @@ import pytest
 from tests.rows import each_row
 from tests.unit.formats.samples import sample
 
-from bertwright.cli import app, corpus, main, stages
+from bertwright.cli import app, main, stages
 from bertwright.core.artifact import build
 from bertwright.core.config import Identity
 from bertwright.core.errors import RecipeError
@@ -102,12 +102,11 @@ def test_an_option_that_would_do_nothing_is_refused(line: str, says: str) -> Non
         app.app(line.split(), standalone_mode=False)
 
 
-def test_documents_that_were_not_set_aside_cannot_be_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    aside = {"corpus": {"filter": {"keep_dropped": False}}}
-    build(tmp_path / "corpus", Identity("corpus", 1, aside, {}), SILENT, lambda draft: {})
-    monkeypatch.setattr(corpus, "run_stages", lambda *_, **__: tmp_path)
+def test_dropped_documents_that_are_not_kept_are_refused_before_the_corpus_is_made(tmp_path: Path) -> None:
+    words = ["corpus", "smoke", "corpus.filter.keep_dropped=false", "--dropped", "--out", str(tmp_path / "run")]
     with pytest.raises(RecipeError, match="keep_dropped is off"):
-        app.app(["corpus", "a.toml", "--dropped"], standalone_mode=False)
+        app.app(words, standalone_mode=False)
+    assert not (tmp_path / "run").exists()
 
 
 def test_inspect_exits_with_3_if_data_has_faults(

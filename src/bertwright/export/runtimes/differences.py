@@ -39,6 +39,17 @@ def words(text: str) -> list[str]:
     return [word for word, _ in BertPreTokenizer().pre_tokenize_str(text)]
 
 
+def long_words(text: str, settings: TextSettings) -> Iterator[str]:
+    """The words that are [UNK] because of their length."""
+    return (word for word in words(text) if len(word) > settings.longest_word)
+
+
+def decomposed_words(text: str, settings: TextSettings) -> Iterator[str]:
+    """The words whose letters and accents are not composed, for a runtime that does not compose them."""
+    if not settings.strip_accents:  # otherwise both take letters apart
+        yield from (word for word in text.split() if not unicodedata.is_normalized("NFC", word))
+
+
 def newer_characters(text: str) -> Iterator[str]:
     """The characters that are punctuation or controls in the tables of current programs or of tokenizers, whose tables
     are of 2015, but not in both."""

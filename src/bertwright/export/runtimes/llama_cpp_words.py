@@ -18,7 +18,9 @@ from bertwright.export.runtimes.differences import (
     LOWER,
     STRIPPED,
     Difference,
+    decomposed_words,
     explained,
+    long_words,
     newer_characters,
     words,
 )
@@ -73,16 +75,6 @@ def _parts(normalizer: Any) -> Iterator[Mapping[str, Any]]:
 
 def _stored(entry: str) -> str:
     return entry[len(CONTINUATION) :] if entry.startswith(CONTINUATION) else WORD_START + entry
-
-
-def _long(text: str, settings: TextSettings) -> Iterator[str]:
-    return (word for word in words(text) if len(word) > settings.longest_word)
-
-
-def _composed(text: str, settings: TextSettings) -> Iterator[str]:
-    # Without accents both take letters apart.
-    if not settings.strip_accents:
-        yield from (word for word in text.split() if not unicodedata.is_normalized("NFC", word))
 
 
 def _spaces(text: str, settings: TextSettings) -> Iterator[str]:
@@ -141,13 +133,13 @@ DIFFERENCES: Sequence[Difference] = (
         "a" * (LONGEST_WORD + 1),
         CASED,
         "A word of more characters than the tokenizer allows is [UNK] there, but llama.cpp takes it apart",
-        _long,
+        long_words,
     ),
     Difference(
         "e\u0301",
         CASED,
         "llama.cpp does not compose letters and their accents, so texts must be in NFC",
-        _composed,
+        decomposed_words,
     ),
     Difference(
         "ខ\u200bគ",

@@ -9,7 +9,16 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from bertwright.export.runtimes.differences import CASED, LOWER, Difference, explained, newer_characters, words
+from bertwright.export.runtimes.differences import (
+    CASED,
+    LOWER,
+    Difference,
+    decomposed_words,
+    explained,
+    long_words,
+    newer_characters,
+    words,
+)
 from bertwright.export.runtimes.runtime import Published
 from bertwright.model.text_encoder import load_tokenizer
 from bertwright.vocab.config import LONGEST_WORD
@@ -76,17 +85,8 @@ def _chinese(text: str, settings: TextSettings) -> Iterator[str]:
     return (word for word in words(text) if len(word) > 1 and divide.normalize_str(word) != word)
 
 
-def _decomposed(text: str, settings: TextSettings) -> Iterator[str]:
-    if not settings.strip_accents:  # otherwise both take letters apart
-        yield from (word for word in text.split() if not unicodedata.is_normalized("NFC", word))
-
-
 def _invisible(text: str, settings: TextSettings) -> Iterator[str]:
     return (character for character in text if unicodedata.category(character)[0] == "C" or character == "\ufffd")
-
-
-def _long(text: str, settings: TextSettings) -> Iterator[str]:
-    return (word for word in words(text) if len(word) > settings.longest_word)
 
 
 def _cases(text: str, settings: TextSettings) -> Iterator[str]:
@@ -101,10 +101,15 @@ def _newer(text: str, settings: TextSettings) -> Iterator[str]:
 DIFFERENCES: Sequence[Difference] = (
     Difference("[MASK]", CASED, "In spaCy special entries are text like any other", _special),
     Difference("東京", CASED, "In spaCy words are not divided between Chinese characters", _chinese),
-    Difference("A\u0301rvi\u0301z", CASED, "In spaCy letters and their accents are not composed (NFC)", _decomposed),
+    Difference(
+        "A\u0301rvi\u0301z", CASED, "In spaCy letters and their accents are not composed (NFC)", decomposed_words
+    ),
     Difference("tűr\u00adő", CASED, "In spaCy characters that are not shown are not removed", _invisible),
     Difference(
-        "a" * (LONGEST_WORD + 1), CASED, "In spaCy a word of any length is divided, in BERT a long one is [UNK]", _long
+        "a" * (LONGEST_WORD + 1),
+        CASED,
+        "In spaCy a word of any length is divided, in BERT a long one is [UNK]",
+        long_words,
     ),
     Difference("ΟΔΟΣ", LOWER, "At the end of a word, the lower case of Σ is ς in spaCy, and σ in BERT", _cases),
     Difference("a\u2e55b", CASED, "Python and the library tokenizers have different tables of punctuation", _newer),

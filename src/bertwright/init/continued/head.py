@@ -11,6 +11,7 @@ from bertwright.core.toml_values import value_text
 from bertwright.corpus.wikis import wikis
 from bertwright.forecast_shapes import Plan
 from bertwright.init.continued.draft import Continued
+from bertwright.init.head import CHANGE, run_commands
 
 _PIECES = 2.0
 """Tokens per word from which a text has many words that the vocabulary does not."""
@@ -88,22 +89,16 @@ def head(request: Continued, plan: Plan) -> str:
         "",
         *(f"  {line}" for line in commands(request)),
         "",
-        "Change any key here, or on the command line as key=value. To see what a key means:",
-        "bertwright check --explain KEY",
+        *CHANGE,
     ]
     return "".join(f"# {line}".rstrip() + "\n" for line in lines)
 
 
 def commands(request: Continued) -> list[str]:
     """Return the commands to type, in order."""
-    out = request.out
-    recipe, run = shlex.quote(str(out)), shlex.join(["run", str(out), "--out", f"runs/{out.stem}"])
+    recipe = shlex.quote(str(request.out))
     before = [f"bertwright check {recipe}", f"bertwright plan {recipe}"]
-    if request.machine.ranks == 1:
-        return [*before, f"bertwright {run}"]
-    train = shlex.join(["train", str(out), "--out", f"runs/{out.stem}"])
-    ranks = f"torchrun --nproc-per-node {request.machine.ranks} -m bertwright.cli {train}"
-    return [*before, f"bertwright {run} --until examples", ranks, f"bertwright {run}"]
+    return [*before, *run_commands(request.out, request.machine.ranks)]
 
 
 def facts(request: Continued, plan: Plan) -> list[str]:

@@ -105,18 +105,13 @@ def rate_for(known: Known, batch: int) -> float:
     return _one_digit(min(base * _BASE_WIDTH / known.width, 5e-4) if known.width != _BASE_WIDTH else base)
 
 
-def general_weight(own: float, general: float, share: float = SHARE) -> tuple[float, float]:
-    """The weight of the general text that makes it `share` of all, given the bytes of both, and the share that it then
+def general_weight(own: float, general: float) -> tuple[float, float]:
+    """The weight of the general text that makes it `SHARE` of all, given the bytes of both, and the share that it then
     has: less if there is not enough of it."""
-    weight = min(1.0, share / (1 - share) * own / max(general, 1.0))
+    weight = min(1.0, SHARE / (1 - SHARE) * own / max(general, 1.0))
     used = weight * general
     return float(f"{weight:.2g}"), used / (used + own)
 
 
 def _one_digit(rate: float) -> float:
     return float(f"{rate:.0e}")
-
-
-def is_repeated(settings: Settings) -> bool:
-    """Whether text is read more often than is worth nearly as much as new text."""
-    return settings.epochs > WORTHWHILE

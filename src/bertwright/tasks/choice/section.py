@@ -26,6 +26,7 @@ class ChoiceSection(TaskSection):
     # Pipelines of transformers have none for multiple choice.
     pipeline: ClassVar[str] = "multiple-choice"
     answered: ClassVar[tuple[str, str]] = ("question", "choice")
+    all_right: ClassVar[str] = "There is no wrong answer to show."
 
     def unit(self, examples: Mapping[str, Any]) -> str:
         """As `TaskSection.unit`."""
@@ -139,14 +140,6 @@ class ChoiceSection(TaskSection):
     def about_answers(self) -> str:
         """As `TaskSection.about_answers`."""
         return "The text, the right choice, and the probabilities of the likeliest choices."
-
-    def no_answers(self, settings: Mapping[str, Any]) -> str:
-        """As `TaskSection.no_answers`."""
-        return (
-            "There is no wrong answer to show."
-            if settings.get("samples", 8)
-            else "None were requested (evaluate.samples)."
-        )
 
     def holds(self, architecture: str, scores: Mapping[str, Any]) -> Content:
         """As `TaskSection.holds`."""

@@ -28,6 +28,7 @@ class EmbeddingSection(TaskSection):
     material: ClassVar[str] = "pairs of texts"
     library: ClassVar[str] = "sentence-transformers"
     answered: ClassVar[tuple[str, str]] = ("anchor", "positive")
+    all_right: ClassVar[str] = "Every positive is the nearest."
 
     def __init__(self, settings: EmbeddingConfig) -> None:
         self._settings = settings
@@ -157,14 +158,6 @@ class EmbeddingSection(TaskSection):
         return (
             "The anchor, its positive, and the text that is nearer to it; the shares are those of a softmax over these "
             "two at the temperature of training."
-        )
-
-    def no_answers(self, settings: Mapping[str, Any]) -> str:
-        """As `TaskSection.no_answers`."""
-        return (
-            "Every positive is the nearest."
-            if settings.get("samples", 8)
-            else "None were requested (evaluate.samples)."
         )
 
     def holds(self, architecture: str, scores: Mapping[str, Any]) -> Content:

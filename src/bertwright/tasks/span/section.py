@@ -29,6 +29,7 @@ class SpanSection(TaskSection):
     )
     pipeline: ClassVar[str] = "question-answering"
     answered: ClassVar[tuple[str, str]] = ("question", "answer")
+    all_right: ClassVar[str] = "There is no wrong answer to show."
 
     @property
     def official(self) -> str:
@@ -156,14 +157,6 @@ class SpanSection(TaskSection):
         """As `TaskSection.about_answers`."""
         return (
             "After the question a part of the text, with the right answer and the probabilities of the likeliest ones."
-        )
-
-    def no_answers(self, settings: Mapping[str, Any]) -> str:
-        """As `TaskSection.no_answers`."""
-        return (
-            "There is no wrong answer to show."
-            if settings.get("samples", 8)
-            else "None were requested (evaluate.samples)."
         )
 
     def holds(self, architecture: str, scores: Mapping[str, Any]) -> Content:

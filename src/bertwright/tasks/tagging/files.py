@@ -67,19 +67,6 @@ def read_sentences(file: Path, wanted: Layout, problems: Problems) -> tuple[Layo
     return _records(file, wanted, problems)
 
 
-def read_words(file: Path, word: str = "") -> Iterator[list[str]]:
-    """The words of each sentence of a file, with or without tags; `word` names their column, as in `Layout`."""
-    if file.suffix in RECORDS:
-        for place, record in records(file):
-            if (words := words_of(record, word)) is None:
-                raise DataError(f"{file}: {place} has no list of words: {word or ', '.join(_WORDS)}. Name its key.")
-            yield words
-        return
-    columns = read_columns(file)
-    at = columns.word(file, word)
-    yield from ([row.cells[at] for row in rows] for rows in columns.blocks(file, Problems()))
-
-
 def words_of(record: Mapping[str, Any], word: str = "") -> list[str] | None:
     """The list of words in a record, below the key `word` or a usual one; None if there is none."""
     name = word or next((each for each in _WORDS if isinstance(record.get(each), list)), "")

@@ -29,6 +29,7 @@ class TaggingSection(TaskSection):
     )
     pipeline: ClassVar[str] = "token-classification"
     answered: ClassVar[tuple[str, str]] = ("word", "tag")
+    all_right: ClassVar[str] = "There is no wrong tag to show."
 
     def __init__(self, files: TaggedFiles) -> None:
         self._files = files
@@ -165,14 +166,6 @@ class TaggingSection(TaskSection):
     def about_answers(self) -> str:
         """As `TaskSection.about_answers`."""
         return "The word is between » and «, with the right tag and the probabilities of the likeliest ones."
-
-    def no_answers(self, settings: Mapping[str, Any]) -> str:
-        """As `TaskSection.no_answers`."""
-        return (
-            "There is no wrong tag to show."
-            if settings.get("samples", 8)
-            else "None were requested (evaluate.samples)."
-        )
 
     def holds(self, architecture: str, scores: Mapping[str, Any]) -> Content:
         """As `TaskSection.holds`."""

@@ -6,8 +6,6 @@ finished model, or the reverse.
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +13,7 @@ from typing import Any
 
 from bertwright.core.artifact import Artifact, build
 from bertwright.core.config import Identity
-from bertwright.core.files import make_folder, write_atomic, write_json
+from bertwright.core.files import link_or_copy, make_folder, write_atomic, write_json
 from bertwright.core.log import Log
 from bertwright.model.config import NetworkConfig
 from bertwright.model.saved import config_json, save_model
@@ -64,7 +62,10 @@ class UnfinishedTraining:
     def _make(self, draft: Path) -> dict[str, Any]:
         model = make_folder(draft / "model")
         if is_unsharded(self.checkpoint, "model"):
-            _same_file(self.checkpoint.file("model.safetensors"), model / "model.safetensors")
+            copy = model / "model.safetensors"
+            copy.unlink(missing_ok=True)
+            # The weights may be gigabytes, and the checkpoint may be pruned while they are read.
+            link_or_copy(self.checkpoint.file("model.safetensors"), copy)
         else:
             save_model(model, self.network, read_all(self.checkpoint, "model"))
         write_json(model / "config.json", config_json(self.network))
@@ -95,13 +96,3 @@ def unfinished_training(
     }
     named = {**identity.inputs, "unfinished": checkpoint.fingerprint + checkpoint.path.name}
     return UnfinishedTraining(checkpoint, network, vocab, replace(identity, inputs=named), facts)
-
-
-def _same_file(source: Path, target: Path) -> None:
-    """Hard-link the file under a second name that outlives the first; copy it if the file system has no hard links."""
-    target.unlink(missing_ok=True)
-    try:
-        # The weights may be gigabytes, and the checkpoint may be pruned while they are read.
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)
