@@ -35,8 +35,8 @@ _LEVEL = re.compile(r"<pagequality\s+level=\"?(\d)")
 _HEAD = 400
 _PAGES = 250
 """The number of their namespace in wikis of today; the older Wikisources have others."""
-# Of a book of several files ("Emma 012.jpg"), the number in the name of the file.
-_NUMBER = re.compile(r"(.*?)(\d+)(\D*)\Z", re.DOTALL)
+# Of a book of several files ("Emma 012.jpg"), the number in the name of the file; an inserted page is "Emma 012 b.jpg".
+_NUMBER = re.compile(r"(.*?)(\d+)(?:[ _]?[a-z](?=\.|\Z))?(\D*)\Z", re.DOTALL)
 _SUFFIX = re.compile(r"\.(?:djvu?|pdf|tiff?|jpe?g|png|webp|gif)\b", re.I)
 _NOT_INCLUDED = re.compile(r"<noinclude\b[^<>]*+>.*?(?:</noinclude\s*+>|\Z)|</?includeonly\s*+/?>", re.DOTALL | re.I)
 _ONLY = re.compile(r"<onlyinclude\s*+>(.*?)(?:</onlyinclude\s*+>|\Z)", re.DOTALL | re.I)

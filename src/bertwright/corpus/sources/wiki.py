@@ -106,7 +106,7 @@ def documents(job: ExtractJob, counts: Counter[str], state: dict[str, Any]) -> I
             if kind != "article":
                 counts[kind] += 1
                 continue
-            counts["includes_scans"] += "<pages index=" in page.text
+            counts["includes_scans"] += "<pages " in page.text
         facts = {"id": page.id, "title": name, "revision": page.revision, "url": job.header.url(page.title)}
         found = paragraphs(page.text, site, job.config.wikitext, name, definitions, job.table)
         yield Article(facts | job.origin, found, page.text)

@@ -131,7 +131,9 @@ def test_pages_of_scans_are_missed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("page", "book"), [
     ("Page:Emma.djvu/12", "Emma"),
     ("Страница:Толковый словарь. Том 1 (1880).pdf/117", "Толковый словарь. Том 1 (1880)"),
-    ("পাতা:বই.pdf/১২", "বই"), ("Seite:Sagen 012.jpg", "Sagen"), ("Page:Poster", "Poster"),
+    ("পাতা:বই.pdf/১২", "বই"), ("Seite:Sagen 012.jpg", "Sagen"),
+    ("Seite:Die Gartenlaube (1898) 0000 b.jpg", "Die Gartenlaube (1898)"), ("Strona:Pan Tadeusz.djvu/7", "Pan Tadeusz"),
+    ("Page:Poster", "Poster"),
 ])  # fmt: skip
 def test_titles(page: str, book: str) -> None:
     assert title(page) == book
