@@ -21,7 +21,7 @@ _ROMAN = tuple(
     )
 )
 # Of a line of {{ppoem}}: its class, and what stands in the margins.
-_MARKS_OF_VERSE = re.compile(r"^:*+\{[^{}\n]*+\}|^[^<>\n]{0,12}<<|>>[^<>\n]{0,12}$|^:++", re.MULTILINE)
+_MARKS_OF_VERSE = r"(?m)^:*+\{[^{}\n]*+\}|^[^<>\n]{0,12}<<|>>[^<>\n]{0,12}$|^:++"
 _POWER = re.compile("[-−+]?[0-9]{1,4}n?|n")
 # The codes of Template:Convert whose symbol is not the code itself.
 _UNITS = {
@@ -156,7 +156,7 @@ def _initial(values: Sequence[str], locale: Locale) -> str | None:
 
 
 def _verse(values: Sequence[str], locale: Locale) -> str | None:
-    return _MARKS_OF_VERSE.sub("", values[0])
+    return re.sub(_MARKS_OF_VERSE, "", values[0])
 
 
 FORMS: Mapping[str, Form] = {

@@ -15,7 +15,7 @@ from bertwright.corpus.wikitext.marked_words import keep_words
 from bertwright.corpus.wikitext.site import Site
 from bertwright.corpus.wikitext.templates import Templates
 from bertwright.corpus.wikitext.unknown_calls import mark_call, may_print
-from bertwright.corpus.wikitext.wrapped_prose import LONGEST, PARAGRAPH, listing_text, wrapped_text
+from bertwright.corpus.wikitext.wrapped_prose import LONGEST, PARAGRAPH
 
 # Most links show their target or their label, whatever they link to.
 _PLAIN_LINK = re.compile(r"\[\[(?![\s#/])([^\[\]{}|:%\n]++)(?<!\s)\]\]")
@@ -73,7 +73,7 @@ def resolve(wikitext: str, page: Page) -> str:
 
 
 def _ends_line(call: str, before: str, after: str) -> bool:
-    """Whether a call of a book without arguments stands between two words: the end of a line of verse, or a gap."""
+    """Whether a call of a book that prints nothing stands between two words: the end of a line of verse, or a gap."""
     return "|" not in call and before.isalpha() and after.isalpha() and after < "\u0e00"
 
 
@@ -219,6 +219,9 @@ class _Scan:
         if defined and expander and (text := expander.text(name + bar + values, self.scan)) is not None:
             return text
         if self.page.wraps and not known:
+            # Not loaded for other projects, here and below: compiling its patterns takes time.
+            from bertwright.corpus.wikitext.project_calls import wrapped_text
+
             return wrapped_text(name, values.split("|") if bar else [], alone=alone)
         if self.page.lists and not known and (listing := self.listing(values, start)):
             return listing
@@ -228,6 +231,8 @@ class _Scan:
         """What an unknown call prints on a Wikivoyage; a box at the top of the page has the form of a listing."""
         if "=" not in values or self.opens_page(start):
             return ""
+        from bertwright.corpus.wikitext.project_calls import listing_text
+
         return listing_text((self.scan(values) if "[[" in values else values).split("|"))
 
     def scan(self, text: str) -> str:
