@@ -24,7 +24,7 @@ _NAMES_HEAD = """\
 # Source: CLDR {version}, (c) 1991-2026 Unicode, Inc., Unicode License V3 (Unicode-3.0).
 """
 # The wikis whose tables have the form {0:language} for {{lang-xx}}; English has its own names.
-_NAMED_IN = ("ar", "es", "fa", "ja", "ko", "pt", "sv", "tr", "vi", "zh")
+_NAMED_IN = ("ar", "bn", "el", "es", "fa", "hi", "id", "ja", "ko", "pt", "sv", "tr", "vi", "zh")
 # Languages without a wiki whose words articles quote.
 _OLD = ("akk", "cop", "egy", "enm", "fro", "goh", "grc", "non", "ota", "peo", "phn", "pro", "sux", "syc", "syr", "uga")
 HEAD = """\
@@ -74,8 +74,8 @@ def _names(folder: Path, code: str) -> str:
     file = folder / "cldr-localenames-full/main" / code / "languages.json"
     found = _read(file)["main"][code]["localeDisplayNames"]["languages"]
     own = {known: _CODES.get(known, known) for known in (*sorted(wikis()), *_OLD)}
-    # In Vietnamese they begin with "Tiếng", which is a capital only in a list.
-    lower = code == "vi"
+    # In Greek and in Vietnamese, where they begin with "Tiếng", they have a capital only in a list.
+    lower = code in ("el", "vi")
     return "\t".join(
         f"{known} {found[name][0].lower() + found[name][1:] if lower else found[name]}"
         for known, name in own.items()
