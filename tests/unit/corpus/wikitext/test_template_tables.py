@@ -177,7 +177,13 @@ _CALLS = {
     "zh": "link-en|本地|Foreign = 本地\n tsl|en|Foreign|本地|显示 = 显示\n bd|1990年|5月12日 = 1990年5月12日－",
     "ar": "تاريخ الولادة|1990|5|12 = 12 مايو 1990\n وإو|تر=Title|عر=عنوان|لغ=en = عنوان",
     "fa": "عدد|1234567 = ۱٬۲۳۴٬۵۶۷\n به انگلیسی|London = (به انگلیسی: London)",
-    "id": "lahirmati|Jakarta|12|5|1990 = (lahir di Jakarta, 12 Mei 1990)\n umur|1900|1|1|1980|2|2 = 80\n lang-ru|Тетрис = bahasa Rusia: Тетрис",
+    "id": """
+        lahirmati|Jakarta|12|5|1990         = (lahir di Jakarta, 12 Mei 1990)
+        umur|1900|1|1|1980|2|2              = 80
+        lang-ru|Тетрис                      = bahasa Rusia: Тетрис
+        lang-ru|Тетрис|label=none           = Тетрис
+        lang-ru|Тетрис|label=Rusia          = Rusia: Тетрис
+    """,
     "ca": "segle|XIX = segle XIX\n mida|85%|(Gilbert) = (Gilbert)\n data|12|5|1990 = 12 de maig del 1990",
     "eo": "FormatoDato|2000-02-29 = 29-a de februaro 2000\n daton|5|5|1990 = la 5-an de majo 1990",
     "cs": "cizojazyčně|en|text = text\n datum narození|1990|5|12 = 12. května 1990",
@@ -192,8 +198,16 @@ _CALLS = {
     "bg": "пр.н.е. = пр.н.е.",
     "sr": "јез-енгл|London = енгл. London\n датум рођења|12|5|1990 = 12. мај 1990.",
     "el": "ημερομηνία γέννησης|1990|5|12 = 12 Μαΐου 1990\n lang-de|Bild = γερμανικά: Bild",
-    "vi": "ngày sinh|1990|5|12 = 12 tháng 5 năm 1990\n birth date|1990|May|12 = 12 tháng 5 năm 1990",
-    "bn": "formatnum:1234567 = ১২,৩৪,৫৬৭\n lang-en|Wheat = ইংরেজি: Wheat",
+    "vi": """
+        as of|2014|lc=y = tính đến 2014
+        ngày sinh|1990|5|12 = 12 tháng 5 năm 1990
+        birth date|1990|May|12 = 12 tháng 5 năm 1990
+    """,
+    "bn": """
+        as of|2014 = ২০১৪
+        formatnum:1234567 = ১২,৩৪,৫৬৭
+        lang-en|Wheat = ইংরেজি: Wheat
+    """,
     "hi": "birth date|1990|5|12 = 12 मई 1990\n lang-en|Geography = अंग्रेज़ी: Geography",
     "arz": "formatnum:1234 = 1,234",
     "ceb": "formatnum:1234 = 1,234",
