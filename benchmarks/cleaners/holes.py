@@ -44,9 +44,12 @@ def squeeze(text: str) -> str:
     return IGNORED.sub("", text)
 
 
-def calls(line: Sequence[Piece]) -> Iterator[Call]:
-    """The calls to be judged in a line: text, `[template name, argument, call]` and None where text is interrupted."""
-    pieces = list(_joined(line))
+def calls(line: Sequence[Piece], language: str = "") -> Iterator[Call]:
+    """The calls to be judged in a line of a wiki in `language`.
+
+    The line's pieces are text, `[template name, argument, call]` and None where text is interrupted.
+    """
+    pieces = list(_joined(line, language))
     while pieces and (not pieces[0] or not isinstance(pieces[0], str)):
         del pieces[0]
     text = " ".join(piece for piece in pieces if isinstance(piece, str))
@@ -60,12 +63,12 @@ def calls(line: Sequence[Piece]) -> Iterator[Call]:
                 yield call
 
 
-def _joined(line: Sequence[Piece]) -> Iterator[Piece]:
+def _joined(line: Sequence[Piece], language: str) -> Iterator[Piece]:
     """The line with neighbouring texts as one and neighbouring calls as one, without the silent calls."""
     last: Piece = ""
     for piece in line:
         if isinstance(piece, list):
-            if is_silent(*piece[:2]):
+            if is_silent(*piece[:3], language=language):
                 continue
             piece = piece[:1]
         if isinstance(last, str) and isinstance(piece, str):

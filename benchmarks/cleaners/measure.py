@@ -82,7 +82,7 @@ def measure(wiki: Wiki, peers: Peers) -> Measured:
         sentences = sentences_of(page, wiki, wiki.site.language)
         result.size[keep.verdict(sentences)[0] is None] += len("\n".join(sentences).encode())
         _count_words(result, page, ours, parsed)
-        _count_holes(result, texts, parsed["lines"])
+        _count_holes(result, texts, parsed["lines"], wiki.site.language)
     return result
 
 
@@ -100,8 +100,8 @@ def _count_words(result: Measured, page: Page, ours: str, parsed: dict[str, Any]
         result.pages.append(PageWords(page.id, page.title, total, kept, found, lost))
 
 
-def _count_holes(result: Measured, texts: dict[str, str], lines: list[Any]) -> None:
-    judged = [call for line in lines for call in calls(line)]
+def _count_holes(result: Measured, texts: dict[str, str], lines: list[Any], language: str) -> None:
+    judged = [call for line in lines for call in calls(line, language)]
     result.calls += len(judged)
     for tool, text in texts.items():
         squeezed = squeeze(text)

@@ -1,80 +1,70 @@
-"""Templates that leave no word in a sentence by nature, the same for every cleaner judged.
+"""Calls that leave no word in a sentence by nature, the same for every cleaner judged.
 
-They print a footnote mark, a citation, an editor's complaint, an anchor, an icon or only a space; the last group prints
-marks that `holes.squeeze` does not see. What prints a word or number of the sentence is never in this table.
+They print a mark of doubt, a citation, a footnote's mark, a flag, an anchor, an icon or only a space. Their names are in
+`silent.tsv`, in lines of a kind, a source, a wiki ("" for all) and names in lower case. The sources:
+
+pages            read on pages of the wikis, or in their documentation
+DBpedia          what redirects to or from the English name of a template of this kind on 50 wikis, in the lists of
+                 redirects in `server/src/main/statistics` of dbpedia/extraction-framework, commit e3dfe8bb; for doubts
+                 also what names ending in "?" redirect to. Left out were redirects to templates of another kind
+Citation Hunt    the marks of missing sources of 55 wikis, in `config.py` of eggpi/citationhunt
+wtf_wikipedia    the names that Wikidata links with `Flagicon`, `Sfn`, `Cite web`, `Cite book` and the like, in
+                 `plugins/i18n` of spencermountain/wtf_wikipedia
+pywikibot        `scripts/reflinks.py` of wikimedia/pywikibot
+
+Three kinds are told by the form of a call: a name that ends in "?" (of the 193 redirects with such names on these
+wikis all but some 30, which are users' boxes and titles of books, mark a doubt), a month and a year as the only argument,
+which say since when a text is doubted, and the code of a language beside a word for "icon".
+What prints a word or number of the sentence is never silent: neither a template that may do so, nor a mark of doubt that
+is given the doubted text.
 """
 
 import re
+from functools import cache
+from pathlib import Path
 
-_TABLE = """
-citations and notes, by wiki
-    #tag:ref, cite, citation, citeweb, citenews, full citation, full citation needed, r, rp, ref, refn, efn, efn-la,
-    efn-ua, note, notetag, nb, cref, cref2, vr, ref label, ref_label, note label, note_label, sfn, sfnp, sfnm, sfnref,
-    harv, harvnb, harvtxt, harvp, harvcol, harvcolnb, harvcoltxt, harvid, harvard citation,
-    harvard citation no brackets, inflation-fn, inflation/fn, webarchive, webarchivis, wayback, dead link, cbignore,
-    subscription, subscription required, registration required, google books, eb1911, 1911, bibleref2
-    ref+, пом, прим, книга, стаття, статья, публікація, недоступне посилання, ref-book
-    πηγή, παραπομπή, internetquelle, lien web
-    տուտ, ռուսերեն գիրք, գիրք, հոդված, ն, source in source, չաշխատող արտաքին հղում, ծանցանկ, ծնթ
-    ওয়েব উদ্ধৃতি, বই উদ্ধৃতি, সংবাদ উদ্ধৃতি, সাময়িকী উদ্ধৃতি, বিশ্বকোষ উদ্ধৃতি, বাংলাপিডিয়া উদ্ধৃতি,
-    ম্যাগাজিন উদ্ধৃতি, হার্ভার্ড উদ্ধৃতি, ওয়েব আর্কাইভ, অকার্যকর সংযোগ
-    संकेतस्थळ स्रोत, स्रोत पुस्तक, स्रोत बातमी, जर्नल स्रोत, स्रोत संकेतस्थळ, संदर्भ, विअप, मृत दुवा, वेबॅक आर्किव्ह
-    chú thích, reftag, liên kết hỏng
-    efn2, refnest, gr, הערה
-
-maintenance, by wiki
-    citation needed, cn, fact, fact2, fact or opinion, clarify, clarify span, clarification needed, when, who, whom,
-    by whom, which, where, why, how, what, page needed, pages needed, volume needed, year needed, date missing,
-    better source, better source needed, unreliable source?, unreliable source, medical citation needed, verify source,
-    verify credibility, verification needed, failed verification, not in citation given, dubious, disputed inline,
-    disputed-inline, discuss, or, original research inline, synthesis inline, pov-statement, vague,
-    specify, elucidate, examples, update inline, update after, request quotation, need quotation to verify, full,
-    qualify evidence, lopsided, weasel inline, peacock term, opinion, attribution needed, says who,
-    according to whom, tone inline, ambiguous, undue-inline, primary source inline, self-published inline,
-    third-party-inline, self-published source, refimprove, expand section,
-    technical-statement, buzz inline, non sequitur, copyedit-section, refimprove section,
-    factual, promotional source, additional citation needed, cite quran needed, irrelevant citation, speculation-inline
-    джерело, н, fact-ua, коли, коли?, хто, хто?, де, де?, яка?, який?, які?, немає в джерелі, уточнити, прояснити,
-    сумнівно, життєпис, оновити, авторитетне джерело?, перевірити
-    εκκρεμεί παραπομπή, χρειάζεται σελίδα, ασαφές, πότε, ποιος, αποσαφηνίστε
-    փաստ, երբ, ով, ճշտել, աղբյուր
-    তথ্যসূত্র প্রয়োজন, সত্যতা, কখন, কে, কার দ্বারা, স্পষ্ট করা প্রয়োজন, স্পষ্টকরণ
-    मराठी शब्द सुचवा, संदर्भ हवा, विस्तार
-    cần chú thích, cần dẫn nguồn, ai nói, số trang, cần số trang, cần cập nhật trong dòng, khi nào, ai
-    要出典, いつ, 誰, 誰2, 要検証, 要曖昧さ回避
-    actualizar, carece de fontes, citekill, neutrality disputed, who?, lähde, når, нет аи, حوالہ درکار
-
-anchors, icons and switches
-    anchor, anchors, clear, -, toc, flagicon, flag icon, speaker, in lang,
-    ref-en, ref-fr, ref-ru, ref-de, ref-bg, ref-da, ref-uk, ref-pl, ref-es, ref-it, ref-ru-dor, pdf, doc, pdflink,
-    lausunta, linfo, cartafueyu, border, esd, אודיו,
-    defaultsort, displaytitle, italic title, use dmy dates, use mdy dates, pp, short description, split section
-
-spaces, and marks that are not seen
-    nbsp, spaces, space, thinsp, hair space, hairsp, pad, 0, zwsp, zwj, zwnj, shy, wbr, !, !!, =, (, ), *, ', '', "',
-    '", ' ", -', -", ", '-, pipe, colon
-"""
+_SHORT = 4
+"""Names of so few letters of ASCII mean other things in other wikis."""
+_DOUBTED = re.compile(r"(?:\w+\W+){2}\w")
 _LANGUAGE = re.compile(
-    r"en|fr|es|de|it|pt|ru|pl|el|ja|nl|uk|hu|ro|fi|sv|no|da|cs|sk|tr|ar|he|ko|zh|eng|deu|fra|rus|ukr"
+    r"af|ar|az|be|bg|ca|cs|cy|da|de|el|en|eo|es|et|eu|fa|fi|fr|gl|he|hi|hr|hu|hy|id|is|it|ja|ka|ko|la|lt|lv|mk|nl|no|pl"
+    r"|pt|ro|ru|sk|sl|sq|sr|sv|th|tr|uk|vi|zh|deu|eng|fra|ger|rus|ukr"
 )
-_PREFIXES = ("cite ", "#tag:ref", "chú thích ", "#invoke:footnotes", "defaultsort:", "displaytitle:")
-_SUFFIXES = (" icon", "-inline", " citation", " উদ্ধৃতি", " स्रोत")
+_FORM = re.compile(
+    r"[^:/|]+[?？؟]|\({1,2}[a-z]{2,3}\){1,2}|[a-z]{2,3}[ -](?:icono?|idioma|ikona?|oznaka|sprog|икона)"
+    r"|(?:eicon|icon|ikona?|jezik) [a-z]{2,3}|(?:ref|реф)-[\w.-]+"
+    r"|(?:cite|chú thích) .*|#tag:ref.*|#invoke:footnotes.*|(?:defaultsort|displaytitle):.*"
+    r"|.*(?: icon|-inline| citation| উদ্ধৃতি| स्रोत)"
+)
+_SINCE = re.compile(
+    r"\{\{[^|{}]*\|\s*[^\W\d]+\s*=\s*(?:[^\W\d]{3,}\.?(?: d[eo])? \d{4}|\d{4}\s*[-年/]\s*\d{1,2}\s*月?)\s*\|?\s*\}\}"
+)
 
 
-def _names() -> set[str]:
-    lines = [line for line in _TABLE.split("\n") if line.startswith(" ")]
-    return {name.strip() for line in lines for name in re.split(r",(?=\s|$)", line)} - {""}
+@cache
+def _kinds() -> dict[tuple[str, str], str]:
+    """The kind of each name, by wiki and name; wiki "" is all."""
+    kinds = {}
+    for line in Path(__file__).with_suffix(".tsv").read_text(encoding="utf-8").splitlines()[1:]:
+        kind, source, wiki, names = line.split("\t")
+        for name in names.split(" | "):
+            kinds[wiki, name] = kind
+            if source == "pages" or not (kind == "language" or (name.isascii() and len(name) <= _SHORT)):
+                kinds["", name] = kind
+    return kinds
 
 
-_NAMES = _names()
+def is_silent(name: str, argument: str = "", call: str = "", language: str = "") -> bool:
+    """Whether a call of this template leaves no word.
 
-
-def is_silent(name: str, argument: str = "") -> bool:
-    """Whether a call of this template leaves no word, in any wiki; `argument` is the first that it is given.
-
-    By the code of a language it is the mark of a source's language, {{de}}, unless it is given words, {{de|Wort}}.
+    `argument` is the first unnamed one, `call` the whole call in its braces, `language` that of the wiki. By the code of
+    a language it is the mark of a source's language, {{de}}, unless it is given words, {{de|Wort}}.
     """
     key = " ".join(name.replace("_", " ").split()).lower()
     if _LANGUAGE.fullmatch(key):
         return not argument
-    return key in _NAMES or key.startswith(_PREFIXES) or key.endswith(_SUFFIXES)
+    kinds = _kinds()
+    kind = kinds.get((language, key)) or kinds.get(("", key))
+    if kind == "doubt" or key.endswith("?"):
+        return not _DOUBTED.match(argument)
+    return kind is not None or _FORM.fullmatch(key) is not None or _SINCE.fullmatch(call) is not None
