@@ -68,7 +68,8 @@ def _joined(line: Sequence[Piece], language: str) -> Iterator[Piece]:
     last: Piece = ""
     for piece in line:
         if isinstance(piece, list):
-            if is_silent(*piece[:3], language=language):
+            name, argument, call = (*piece, "", "")[:3]
+            if is_silent(name, argument, call, language):
                 continue
             piece = piece[:1]
         if isinstance(last, str) and isinstance(piece, str):

@@ -1,7 +1,7 @@
 """Calls that leave no word in a sentence by nature, the same for every cleaner judged.
 
-They print a mark of doubt, a citation, a footnote's mark, a flag, an anchor, an icon or only a space. Their names are in
-`silent.tsv`, in lines of a kind, a source, a wiki ("" for all) and names in lower case. The sources:
+They print a mark of doubt, a citation, a footnote's mark, a flag, an anchor, an icon or only a space. Their names are
+in `silent.tsv`, in lines of a kind, a source, a wiki ("" for all) and names in lower case. The sources:
 
 pages            read on pages of the wikis, or in their documentation
 DBpedia          what redirects to or from the English name of a template of this kind on 50 wikis, in the lists of
@@ -13,10 +13,10 @@ wtf_wikipedia    the names that Wikidata links with `Flagicon`, `Sfn`, `Cite web
 pywikibot        `scripts/reflinks.py` of wikimedia/pywikibot
 
 Three kinds are told by the form of a call: a name that ends in "?" (of the 193 redirects with such names on these
-wikis all but some 30, which are users' boxes and titles of books, mark a doubt), a month and a year as the only argument,
+wikis all but some 35, such as users' boxes and titles of books, mark a doubt), a month and a year as the only argument,
 which say since when a text is doubted, and the code of a language beside a word for "icon".
-What prints a word or number of the sentence is never silent: neither a template that may do so, nor a mark of doubt that
-is given the doubted text.
+What prints a word or number of the sentence is never silent: neither a template that may do so, nor a mark of doubt
+that is given the doubted text.
 """
 
 import re
@@ -57,14 +57,16 @@ def _kinds() -> dict[tuple[str, str], str]:
 def is_silent(name: str, argument: str = "", call: str = "", language: str = "") -> bool:
     """Whether a call of this template leaves no word.
 
-    `argument` is the first unnamed one, `call` the whole call in its braces, `language` that of the wiki. By the code of
-    a language it is the mark of a source's language, {{de}}, unless it is given words, {{de|Wort}}.
+    `argument` is the first unnamed one, `call` the whole call in its braces, `language` that of the wiki. By the code
+    of a language it is the mark of a source's language, {{de}}, unless it is given words, {{de|Wort}}.
     """
     key = " ".join(name.replace("_", " ").split()).lower()
     if _LANGUAGE.fullmatch(key):
-        return not argument
+        return not argument and "|" not in call
     kinds = _kinds()
     kind = kinds.get((language, key)) or kinds.get(("", key))
     if kind == "doubt" or key.endswith("?"):
         return not _DOUBTED.match(argument)
+    if key and not key.strip("\"' "):
+        return not argument
     return kind is not None or _FORM.fullmatch(key) is not None or _SINCE.fullmatch(call) is not None

@@ -64,4 +64,26 @@ def test_neighbours_too_far_apart_are_not_found() -> None:
 
 def test_silent_templates_are_footnotes_and_maintenance_in_any_spelling() -> None:
     assert all(map(is_silent, ["Cite_web", "sfn", "Citation  needed", "ওয়েব উদ্ধৃতি", "джерело", "ref-en", "nbsp"]))
+    assert all(map(is_silent, ["Lisa viide", "Erref behar", "Lippukuva", "Hvem?", "sv ikon", "Якір", "de"]))
     assert not any(map(is_silent, ["convert", "lang", "lang-de", "IPA", "as of", "circa", "formatnum:5", ""]))
+
+
+@each_row(
+    ("name", "argument", "call", "language", "silent"),
+    [
+        ("x", "", "{{x|date=May 2010}}", "sco", True),
+        ("x", "", "{{x|fecha=mayo de 2010}}", "ast", True),
+        ("x", "", "{{x|date=5 May 2010}}", "sco", False),
+        ("x", "May 2010", "{{x|May 2010}}", "sco", False),
+        ("lv", "", "{{lv}}", "et", True),
+        ("kb", "", "{{kb}}", "sv", True),
+        ("kb", "", "{{kb}}", "nl", False),
+        ("refnec", "text that lacks a source", "{{refnec|text that lacks a source}}", "fr", False),
+        ("lähde", "Mika", "{{lähde|Mika}}", "fi", True),
+        ("de", "Wort", "{{de|Wort}}", "eo", False),
+        ("zh", "", "{{zh|c=民航}}", "en", False),
+        ('"', "said", '{{"|said}}', "de", False),
+    ],
+)
+def test_form_arguments_and_wiki_decide(name: str, argument: str, call: str, language: str, silent: bool) -> None:
+    assert is_silent(name, argument, call, language) is silent

@@ -21,6 +21,7 @@ def text(wikitext: str) -> str:
     ("wikitext", "expected"),
     [
         ("The city covers {{TA|892 km²}} of land.", "The city covers 892 km² of land."),
+        ("It is 45{{esd}}km and 3{{tühikud|2}}m long.", "It is 45 km and 3 m long."),
         ("Founded in the {{séc|XIII}}, it grew.", "Founded in the XIII, it grew."),
         ("The river {{ألمانية|Spree}} flows.", "The river Spree flows."),
         ("A '''city''' ({{јез-нем|[[Berlin]]}}) lies here.", "A city (Berlin) lies here."),
@@ -101,6 +102,7 @@ def test_words_of_a_sentence_are_kept(wikitext: str, expected: str) -> None:
         pytest.param("a {{site|www.example.org}} b", id="an address"),
         pytest.param("a {{Прапорець|USA}} b", id="a country's code"),
         pytest.param("a {{flagicon|Turkey}} b", id="a flag"),
+        pytest.param("a {{Lippukuva|Turkey}} b", id="a flag by another wiki's name"),
         pytest.param("a {{source language|de}} b", id="a language's code"),
         pytest.param("a {{de}} b", id="no argument"),
         pytest.param("a {{Koord|52|31|0|N|13|24|0|E}} b", id="coordinates"),
