@@ -9,7 +9,7 @@ dropped with their content.
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
@@ -29,7 +29,7 @@ _ANY = "any"
 _GENERAL = _FOLDER / "any.toml"
 # Wikis that use another's templates.
 _LIKE = {"simple": "en", "arz": "ar", "zh-yue": "zh"}
-_DISAMBIGUATION, _MENTIONS, _LANGUAGES = "disambiguation", "mentions", "languages"
+_DISAMBIGUATION, _MENTIONS, _LANGUAGES, _SAME = "disambiguation", "mentions", "languages", "same"
 _ALIKE = {"silent": "", "verbatim": "{0}", "computed": LOST}
 """The pattern of all templates that a key of a table lists."""
 _NAMED = re.compile(r"\s*([^=\[\]<>{}\n]{1,40}?)\s*=")
@@ -133,12 +133,15 @@ def templates_of(language: str, extra: Table | None = None, project: str = "") -
         own: dict[str, tuple[Pattern, ...]] = {}
         named = dict(line.split(" ", 1) for line in lines.get(_LANGUAGES, ()))
         locale = replace(locale, languages={**locale.languages, **named}) if named else locale
+        same = _same(path, lines.get(_SAME, ()), patterns)
+        patterns |= same
+        general |= same.keys()
         for names, value in lines.items():
             ways = [value] if isinstance(value, str) else value
             if names in special:
                 special[names].update(map(template_key, ways))
                 continue
-            if names == _LANGUAGES:
+            if names in (_LANGUAGES, _SAME):
                 continue
             if names in _ALIKE:
                 keys, ways = ways, [_ALIKE[names]]
@@ -189,6 +192,21 @@ def arguments(values: list[str]) -> dict[str, str]:
             position += 1
             named[str(position)] = value.strip()
     return named
+
+
+def _same(
+    path: Path, lines: Sequence[str], patterns: Mapping[str, tuple[Pattern, ...]]
+) -> dict[str, tuple[Pattern, ...]]:
+    """The wiki's own names of templates that earlier tables have, as redirects give them: "nowrap: murdmata"."""
+    found: dict[str, tuple[Pattern, ...]] = {}
+    for line in lines:
+        known, _, here = line.partition(": ")
+        if not here or (key := template_key(known)) not in patterns:
+            raise DataError(
+                f'{path}: "same" has {line!r}; a template of an earlier table, ": " and names are expected.'
+            )
+        found |= dict.fromkeys(map(template_key, here.split("|")), patterns[key])
+    return found
 
 
 def _parse(path: Path, name: str, ways: list[str], locale: Locale) -> tuple[Pattern, ...]:

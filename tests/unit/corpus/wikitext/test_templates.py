@@ -84,6 +84,18 @@ def test_localised_names(language: str, call: str, text: str) -> None:
     assert templates_of(language).text(call) == text
 
 
+def test_a_wiki_may_name_a_template_of_an_earlier_table(tmp_path: Path) -> None:
+    assert templates_of("et").text("Murd|1|2") == "1/2"
+    assert templates_of("mk").text("датум на раѓање|1990|5|12") == templates_of("mk").text("birth date|1990|5|12")
+    assert templates_of("et").is_general("murdmata")
+    table = tmp_path / "mine.toml"
+    table.write_text('[any]\nmine = "<{1}>"\n[et]\nsame = ["mine: minu|oma"]\n')
+    assert templates_of("et", read_table(table)).text("oma|a") == "<a>"
+    table.write_text('[et]\nsame = ["unheard of: minu"]\n')
+    with pytest.raises(DataError, match="unheard of"):
+        templates_of("et", read_table(table))
+
+
 def test_a_languages_own_names_hold_there_alone() -> None:
     assert templates_of("uk").text("нп|Лист|листі|en|Letter") == "листі"
     assert not templates_of("hu").know("нп")
@@ -147,7 +159,7 @@ def test_every_pattern_of_the_tables_reads_and_cannot_explode() -> None:
         templates_of(language, None, project)
         assert language in ("any", *wikis()) or wiki == project
         for names, ways in lines.items():
-            if names in ("disambiguation", "silent", "verbatim", "mentions", "languages"):
+            if names in ("disambiguation", "silent", "verbatim", "mentions", "languages", "same"):
                 continue
             for name in names.split("|"):
                 assert name == " ".join(name.lower().split()), f"{path.name}: {name!r} can never match"
@@ -161,7 +173,8 @@ def test_no_name_stands_in_a_file_twice() -> None:
     for path in Path(module.__file__).with_suffix("").iterdir():
         lines = tomllib.loads(path.read_text("utf-8"))
         listed = (name for kind in ("silent", "verbatim") for name in lines.pop(kind, []))
+        listed = [*listed, *(name for line in lines.pop("same", ()) for name in line.partition(": ")[2].split("|"))]
         for kind in ("disambiguation", "mentions", "languages"):
             lines.pop(kind, None)
-        names = [name for line in lines for name in line.split("|")] + list(listed)
+        names = [name for line in lines for name in line.split("|")] + listed
         assert {name for name in names if names.count(name) > 1} == set(), path.name
