@@ -16,7 +16,7 @@ Three kinds are told by the form of a call: a name that ends in "?" (of the 193 
 wikis all but some 35, such as users' boxes and titles of books, mark a doubt), a month and a year as the only argument,
 which say since when a text is doubted, and the code of a language beside a word for "icon".
 What prints a word or number of the sentence is never silent: neither a template that may do so, nor a mark of doubt
-that is given the doubted text.
+that is given three words or more, the doubted text or a remark, unless it was read on pages that it prints none.
 """
 
 import re
@@ -48,8 +48,8 @@ def _kinds() -> dict[tuple[str, str], str]:
     for line in Path(__file__).with_suffix(".tsv").read_text(encoding="utf-8").splitlines()[1:]:
         kind, source, wiki, names = line.split("\t")
         for name in names.split(" | "):
-            kinds[wiki, name] = kind
-            if source == "pages" or not (kind == "language" or (name.isascii() and len(name) <= _SHORT)):
+            kinds[wiki, name] = "read" if source == "pages" else kind
+            if source != "pages" and not (kind == "language" or (name.isascii() and len(name) <= _SHORT)):
                 kinds["", name] = kind
     return kinds
 
