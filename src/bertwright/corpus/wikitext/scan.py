@@ -72,8 +72,9 @@ def resolve(wikitext: str, page: Page) -> str:
     return keep_words(_Scan(page).run(text)).strip("\n")
 
 
-def _ends_line(call: str, before: str, after: str) -> bool:
-    """Whether a call of a book that prints nothing stands between two words: the end of a line of verse, or a gap."""
+def _separates(call: str, before: str, after: str) -> bool:
+    """Whether a call of a book or dictionary that prints nothing stands between two words: a gap, a dash, the end of a
+    line of verse."""
     return "|" not in call and before.isalpha() and after.isalpha() and after < "\u0e00"
 
 
@@ -89,7 +90,7 @@ class _Scan:
 
     def run(self, text: str) -> str:
         append = self.pieces.append
-        wraps = self.page.wraps
+        other_project = self.page.site.project not in ("", "wikipedia")
         position = 0
         for match in self.tokens.finditer(text):
             start = match.start()
@@ -112,8 +113,8 @@ class _Scan:
                 shown = self.call_text(token[2:-2], alone, len(self.pieces))
                 # Two numbers must not become one: 2009{{endash}}2014.
                 apart = not shown and text[start - 1].isdigit() and text[position : position + 1].isdigit()
-                if wraps and not shown:
-                    apart = apart or _ends_line(token, text[start - 1], text[position : position + 1])
+                if other_project and not shown:
+                    apart = apart or _separates(token, text[start - 1], text[position : position + 1])
                 append(" " if apart else shown)
             else:
                 append("\n\n")

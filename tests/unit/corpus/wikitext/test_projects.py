@@ -102,6 +102,14 @@ def test_dictionaries_in_other_languages(language: str, wikitext: str, expected:
     ),
     ("en", "#* {{RQ:Author Book|V|138|2|O beg a greater thing.}}", ["O beg a greater thing."]),
     (
+        "ru", "* [[есть]]{{-}}в значении «существовать» опускается{{gap}}обычно",
+        ["есть — в значении «существовать» опускается обычно"],
+    ),
+    (
+        "sv", "#:{{citat|år=1996|titel=Naiv|Han løp og badet seg.|Han sprang och badade.}}",
+        ["Han løp og badet seg. — Han sprang och badade."],
+    ),
+    (
         "ru",
         "# {{значение\n |определение = [[существовать]]\n |примеры     = {{пример|Быть или не {{выдел|быть}}?|Автор}}\n"
         " |синонимы    = жить\n}}",
