@@ -48,7 +48,7 @@ def test_a_folder_is_converted_to_a_page(finished: Path, call: Call, tmp_path: P
     assert about(tmp_path / "wiki.html")["row"]["title"] == "wiki"
     for arguments, code, message in (
         ((hf, tmp_path / "wiki.html", "--to", "page"), 2, "already exists"),
-        ((hf, tmp_path / "wiki", "--to", "page"), 2, "by the end of its name: wiki.html"),
+        ((hf, tmp_path / "wiki", "--to", "page"), 2, "by which a browser knows a page. Give wiki.html"),
         ((hf, tmp_path / "new.html", "--to", "page", "--gzip"), 2, "--gzip"),
         ((hf, tmp_path / "new.html", "--to", "abacus"), 2, "spacy, page"),
         ((tmp_path / "none", tmp_path / "new.html", "--to", "page"), 2, "not a folder"),

@@ -110,7 +110,9 @@ def convert_to_page(source: Path, destination: Path, log: Log = SILENT) -> dict[
     from bertwright.serve.inside.page import write_page  # and with it the settings of all stages
 
     if destination.suffix not in (".html", ".htm"):
-        raise RecipeError(f"a browser opens a page by the end of its name: {destination.with_suffix('.html').name}")
+        raise RecipeError(
+            f"{destination} does not end with .html, by which a browser knows a page. Give {destination.name}.html."
+        )
     refuse_existing(destination)
     return write_page(source, destination, log)
 

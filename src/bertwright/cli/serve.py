@@ -42,7 +42,8 @@ class Computed:
         ),
     ] = ""
     precision: Annotated[
-        Literal["float32", "bfloat16"], typer.Option(help="Of torch; bfloat16 rounds, and takes about half the time.")
+        Literal["float32", "bfloat16"],
+        typer.Option(help="Of torch; bfloat16 rounds, and takes about two thirds of the time."),
     ] = "float32"
     timeout: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="For the answer to a request.")] = 60.0
     queue: Annotated[

@@ -188,7 +188,12 @@ async def _unless_gone(request: Request, work: Awaitable[Any], seconds: float) -
 
 async def _refuse_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    answer = refusal(error.status_code, error.detail)
+    detail = error.detail
+    if error.status_code in (404, 405):
+        detail = (
+            f"There is nothing to {request.method} at {request.scope['path']}. /openapi.json says what can be asked."
+        )
+    answer = refusal(error.status_code, detail)
     answer.headers.update(error.headers or {})
     return answer
 

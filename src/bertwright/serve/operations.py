@@ -189,7 +189,7 @@ async def _answer(asked: Asked) -> Body:
 async def _choose(asked: Asked) -> Body:
     text, choices = asked.request.text, asked.request.choices
     question = (text, choices, choices)
-    return {"results": await asked.compute(asked.model.answer, [question], [[text * len(choices), *choices]])}
+    return {"results": await asked.compute(asked.model.answer, [question], [[*(text for _ in choices), *choices]])}
 
 
 OPERATIONS = (

@@ -56,6 +56,8 @@ def test_a_wrong_request_is_refused_with_what_is_wrong(
 
 
 def test_statuses_of_http(listener: Listener) -> None:
+    missing = ask(listener, "/v1/fill-mask").json["error"]["message"]
+    assert missing == "There is nothing to GET at /v1/fill-mask. /openapi.json says what can be asked."
     assert ask(listener, "/v1/fill-mask").status == 405
     assert ask(listener, "/v1/models", b"", "POST").status == 405
     refused = ask(listener, "/v1/fill-mask", b"text=x", content_type="text/plain")
