@@ -15,8 +15,15 @@ from bertwright.core.overrides import apply_overrides
 from bertwright.core.toml_values import value_text
 from bertwright.examples.labelled.config import glue_folder
 from bertwright.examples.own_files import Files, find_files
-from bertwright.finetune.guess import describe_questions, guess_choices, guess_tags, guess_texts, hulu_columns
-from bertwright.finetune.guess_pairs import batch_of_pairs, guess_columns
+from bertwright.finetune.guess import (
+    batch_of_pairs,
+    describe_questions,
+    guess_choices,
+    guess_pairs,
+    guess_tags,
+    guess_texts,
+    hulu_columns,
+)
 from bertwright.finetune.tasks import OPTIMIZER, TEMPERATURE, FinetuneTask, Key, find_task, phase_of, windows_of
 from bertwright.model.pretrained_config import Pretrained, find_pretrained
 from bertwright.recipe import Recipe
@@ -171,7 +178,7 @@ def _task_keys(task: FinetuneTask, data: Path, given: Mapping[str, Any]) -> dict
     if task.kind == "embedding":
         pairs = EmbeddingConfig.model_validate({name: given[name] for name in _OF_PAIRS if name in given}).files
         found = find_files(data, pairs, "--data")
-        columns = guess_columns([*found.train, *found.heldout], pairs)
+        columns = guess_pairs([*found.train, *found.heldout], pairs)
         return {"kind": Key("embedding"), "temperature": Key(0.05, TEMPERATURE), **columns}
     if task.kind == "choice":
         try:

@@ -1,4 +1,5 @@
-"""Reads training files to find out what they contain: the columns of texts and labels, the classes, the tags."""
+"""Reads training files to find out what they contain: the columns of texts and labels, the classes, the tags, the
+pairs."""
 
 from __future__ import annotations
 
@@ -11,11 +12,14 @@ from typing import Any
 
 from bertwright.core.errors import DataError
 from bertwright.examples.labelled.records import TABLES, records
+from bertwright.examples.own_files import count_first
 from bertwright.examples.problems import Problems
 from bertwright.finetune.guess_labels import LABELS, find_labels, lacks_header, name_labels
 from bertwright.finetune.tasks import FinetuneTask, Key
 from bertwright.tasks.choice.files import find_labelling, read_layout
 from bertwright.tasks.choice.layout import Layout as ChoiceLayout
+from bertwright.tasks.embedding.config import PairFiles
+from bertwright.tasks.embedding.files import read_layout as read_pairs
 from bertwright.tasks.span.files import read_questions
 from bertwright.tasks.tagging.files import Layout, read_sentences
 from bertwright.tasks.tagging.schemes import find_scheme, split_tag
@@ -47,6 +51,10 @@ _SAMPLE = 2_000
 """Records from which columns are guessed."""
 _SHOWN = 12
 """Columns that a reason names."""
+_STEPS = 20
+"""Steps that a pass over pairs has at least, if there are more than a few pairs."""
+_FEWEST_PAIRS = 8
+"""Pairs that a step compares at least."""
 
 
 def guess_texts(files: Sequence[Path], given: Mapping[str, str]) -> dict[str, Key]:
@@ -215,6 +223,30 @@ def guess_choices(task: FinetuneTask, files: Sequence[Path], given: ChoiceLayout
     if first.words:
         keys["words"] = Key(dict(first.words), "" if given.words else "what is read instead of these values")
     return keys
+
+
+def guess_pairs(files: Sequence[Path], own: PairFiles) -> dict[str, Key]:
+    """The columns of pairs, from training files and those held out; left out where files differ. `own` has what the
+    user says. Raises `DataError` as `tasks.embedding.files.read_layout`."""
+    layouts = [read_pairs(file, own.layout) for file in files]
+    keys = {}
+    for name in ("anchor", "positive", "negatives", "group"):
+        value = getattr(layouts[0], name)
+        if value and all(getattr(each, name) == value for each in layouts):
+            why = "" if getattr(own.layout, name) else _GUESSED
+            keys[name] = Key(list(value) if name == "negatives" else value, why)
+    return keys
+
+
+def batch_of_pairs(files: Sequence[Path], own: PairFiles, usual: Key) -> Key:
+    """How many pairs a step compares: the usual number, or of few pairs a power of 2 that gives some steps."""
+    pairs, wanted = 0, usual.value * _STEPS
+    for file in files:
+        pairs += count_first(own, file, wanted - pairs)
+    if pairs >= wanted:
+        return usual
+    fitting = max(_FEWEST_PAIRS, 1 << max(0, (pairs // _STEPS).bit_length() - 1))
+    return Key(min(fitting, usual.value), f"{pairs:,} pairs are few: at least {_STEPS} steps a pass over them")
 
 
 def describe_questions(train: Sequence[Path], heldout: Sequence[Path]) -> str:
