@@ -191,6 +191,13 @@ def test_templates_of_a_book_print_what_they_are_given() -> None:
     ("en", "{{dropinitial|{{anchor|8:1}}8}}And {{di|T}}he", ["8 And The"]),
     ("en", "{{ppoem|class=poem|\n{italic}The owl >> 5\n::and the cat\n10 << went}}", ["The owl and the cat went"]),
     ("fr", "{{personnage|ALCESTE|c}}\nLaissez-moi.", ["ALCESTE", "Laissez-moi."]),
+    (
+        "ru",
+        "{{выступ|'''Ба{{акут}}йна,''' см. {{tsdl|Баня|ба{{акут}}ня|so}}.}}{{tsdbr}}\n"
+        "{{poemx|Ода|Строка<br />{{лесенка|и|ещё}}|1820}}",
+        ["Ба́йна, см. ба́ня.", "Ода", "Строка", "и ещё"],
+    ),
+    ("it", "{{§|12}}nel {{§|a|mezzo}} del {{AutoreCitato|Dante Alighieri|Dante}} {{R|3}}", ["nel mezzo del Dante"]),
     ("ru", "{{ВАР|Міръ|Мир}} и {{перенос|сло|во}}", ["Міръ и слово"]),
     (
         "he", "{{נוסח|ויחי|2=הערה ארוכה מאוד}} {{מ:קמץ|ד=צהרים|ס=צהרים}}{{ר1}}{{מ:דחי|גוים|גוים}}{{מ:לגרמיה}}",
