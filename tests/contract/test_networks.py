@@ -21,10 +21,11 @@ from bertwright.model.attention.sequences import Sequences
 from bertwright.model.batch import PackedBatch
 from bertwright.model.classifier import Classifier
 from bertwright.model.config import NETWORKS, PEERS, Kernel, ModelConfig, without_peer
-from bertwright.model.flops import STEP, forward_flops
+from bertwright.model.flops import STEP, forward_flops, step_flops
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model, load_network, save_model
+from bertwright.model.transfer_config import has_row_per_entry
 from bertwright.optim.by_name import decays, matrices_of
 
 FAMILIES = sections_of(ModelConfig)
@@ -225,7 +226,10 @@ def test_the_operations_of_a_step_are_those_that_torch_counts(
     monkeypatch.setattr(Sequences, "reading", lambda self, read_N: self)
     forward, step = counted()
     assert forward_flops(model.config, np.array(lengths), len(batch.labels)) == forward
-    assert step == STEP * forward
+    assert step == STEP * forward == step_flops(model.config, np.array(lengths), len(batch.labels))
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(has_row_per_entry(name))
+    assert counted()[1] == step_flops(model.config, np.array(lengths), len(batch.labels), only_rows=True)
     # It takes the queries of the read tokens alone; a ModernBERT projects all of them.
     assert (read_alone < forward) == (model.config.windows[-1] is None)
 

@@ -11,7 +11,7 @@ from bertwright.estimate.machine import Machine
 from bertwright.estimate.memory import with_precision
 from bertwright.estimate.step_time import micro_batch_seconds
 from bertwright.estimate.work import PhaseWork, works_of
-from bertwright.model.flops import STEP, forward_flops
+from bertwright.model.flops import step_flops
 from bertwright.recipe import Recipe
 from bertwright.train.graph.config import AutoGraphConfig, CompiledConfig, EagerConfig, GraphConfig
 from bertwright.train.graph.packages import WORTH, graph_of
@@ -77,7 +77,7 @@ def _flops(recipe: Recipe, works: Sequence[PhaseWork]) -> float:
 
 def _flops_of_sequence(recipe: Recipe, work: PhaseWork) -> float:
     lengths = np.array([round(work.mean_length)])
-    return float(STEP * forward_flops(recipe.network(), lengths, round(work.predictions)))
+    return float(step_flops(recipe.network(), lengths, round(work.predictions), work.only_rows))
 
 
 def _pass_seconds(recipe: Recipe, work: PhaseWork, machine: Machine) -> float:

@@ -25,7 +25,9 @@ from bertwright.examples.padding import Room
 from bertwright.model.batch import PackedBatch
 from bertwright.model.family import ANSWERS
 from bertwright.model.pretrained_config import read_pretrained
+from bertwright.model.transfer_config import has_row_per_entry
 from bertwright.recipe import Recipe
+from bertwright.train.engine.chosen_rows import Rows
 from bertwright.train.engine.single import Single
 from bertwright.train.ranks.ranks import Ranks
 from bertwright.train.setup.trainee import Trainee, build_network
@@ -58,6 +60,7 @@ def _build_trainee(recipe: Recipe) -> Trainee:
 
 def _measure_phase(trained: Trainee, recipe: Recipe, work: PhaseWork, sequences: int, seconds: float) -> Measured:
     """Time steps of one and of two micro-batches: the difference is one micro-batch, the rest is the update."""
+    trained.train_rows(_all_rows(trained) if work.only_rows else None)
     batch = synthetic(recipe, work, sequences)
     rows = len(batch.cu_rows) - 1
     room = Room(rows, work.phase.length, 2 * rows, max(1, len(batch.labels)))
@@ -72,6 +75,12 @@ def _measure_phase(trained: Trainee, recipe: Recipe, work: PhaseWork, sequences:
     # Under other load, the step of one micro-batch may be measured as slower.
     each = min(max(two - one, 0.5 * one), one)
     return Measured(each, max(one - each, 0.0), today())
+
+
+def _all_rows(trained: Trainee) -> Rows:
+    """The rows of all entries: how many of them are new is known only when training starts."""
+    named = {name: each for name, each in trained.model.named_parameters() if has_row_per_entry(name)}
+    return {name: torch.arange(len(each)) for name, each in named.items()}
 
 
 def _step(trained: Trainee, batch: MicroBatch, room: Room, number: int) -> float:

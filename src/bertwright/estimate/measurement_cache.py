@@ -64,7 +64,8 @@ def key_of(recipe: Recipe, work: PhaseWork, sequences: int) -> str:
     machine = [default_workers(), threads, sorted(processor_flags()), gpu_names(), torch_build().version]
     train = recipe.train.model_dump(mode="json", include=set(_TRAIN))
     # Rounded, because a text that has grown a little is measured as fast as before.
-    work_is = [work.phase.length, sequences, round(work.mean_length), round(work.predictions)]
+    work_is: list[Any] = [work.phase.length, sequences, round(work.mean_length), round(work.predictions)]
+    work_is += [work.phase.trains] if work.only_rows else []
     networks = [recipe.network().model_dump(mode="json"), *_teacher(recipe)]
     return sha256_of([machine, *networks, recipe.optim.model_dump(mode="json"), train, work_is])
 

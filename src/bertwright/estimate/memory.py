@@ -61,7 +61,7 @@ def _memory_of(recipe: Recipe, work: PhaseWork, ranks: int, gpu: bool) -> Memory
     share = share_of(work.phase, ranks)
     given = work.phase.micro_batch
     sequences = 1 if given == "auto" else min(given or share, share)
-    held = held_bytes(network, computing.sharing, sequences < share)
+    held = held_bytes(network, computing.sharing, sequences < share, work.only_rows)
     weights = held.weights + computing.copies * network.parameters
     activations = max(
         pass_bytes(network, work.phase, computing, work.largest_pass(computing)),

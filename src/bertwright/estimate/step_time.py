@@ -25,7 +25,8 @@ from bertwright.estimate.measured_gpu import measured_gpu
 from bertwright.estimate.measurement_cache import Measured
 from bertwright.estimate.work import PhaseWork
 from bertwright.model.config import NetworkConfig
-from bertwright.model.flops import STEP, forward_flops
+from bertwright.model.flops import STEP, forward_flops, step_flops
+from bertwright.model.transfer_config import has_row_per_entry
 from bertwright.optim.by_name import matrices_of
 from bertwright.optim.config import MuonConfig, OptimConfig
 from bertwright.recipe import Recipe
@@ -37,8 +38,8 @@ from bertwright.train.precision.config import Bf16Config
 
 _TIMES_MOVED = 4
 """How often a CPU moves each value kept for the backward pass: written, read, and read again with its gradient."""
-_WEIGHT_BYTES = 24
-"""Bytes per parameter that a pass moves on a CPU: the weight twice, its gradient computed and accumulated. A GPU
+_READ_BYTES, _GRADIENT_BYTES = 8, 16
+"""Bytes per parameter that a pass moves on a CPU: the weight twice, and its gradient, computed and accumulated. A GPU
 overlaps this with its products."""
 _MESSAGE = 15e-6
 """Latency of a message in seconds, independent of its size; added again for each doubling of the ranks."""
@@ -81,8 +82,9 @@ def step_time(
     micro = work.micro_batches(ranks)
     sequences = share_of(work.phase, ranks) / micro
     each = measured.micro_batch if measured else micro_batch_seconds(network, train, work, machine, sequences, padded)
-    update = measured.update if measured else update_seconds(network, train, recipe.optim, machine)
-    reduction = reduction_seconds(network.parameters, train, machine)
+    update = measured.update if measured else update_seconds(network, train, recipe.optim, machine, work.only_rows)
+    trained = row_parameters(network) if _only_row_gradients(train, work, machine) else network.parameters
+    reduction = reduction_seconds(trained, train, machine)
     # Two of the three parts of a pass are the backward one, and only the last micro-batch overlaps with the sum.
     exposed = exposed_seconds(reduction, each * 2 / STEP)
     drawn = share_of(work.phase, ranks) * work.phase.length / 128
@@ -102,8 +104,9 @@ def micro_batch_seconds(
     if work.phase.micro_batch:  # otherwise the vectors of all sequences are computed together
         passes += train.objective.compares_sequences
     row = float(work.phase.length) if full else work.row(sequences)
-    flops = _sequence_flops(network, work, full, row if padded else 0.0)
-    products = passes * sequences * flops / device.speed(train.precision.kind)
+    only_rows = _only_row_gradients(train, work, machine)
+    forward, step = _sequence_flops(network, work, full, row if padded else 0.0, only_rows)
+    products = (step + (passes - STEP) * forward) * sequences / device.speed(train.precision.kind)
     low = isinstance(train.precision, Bf16Config) and train.precision.weights == "bf16"
     size = 2 if low or (device.gpu and train.precision.kind not in ("fp32", "tf32")) else 4
     kept = kept_numbers(network, round(row), padded, Kernels(fused=device.gpu))
@@ -112,7 +115,8 @@ def micro_batch_seconds(
     logits = 0 if not network.predicts_tokens else 2 * work.predictions * network.vocab_size
     times = measured_gpu().moves if device.gpu else _TIMES_MOVED
     moved = (numbers + logits) * sequences * size * times * passes / STEP
-    moved += 0 if device.gpu else _WEIGHT_BYTES * network.parameters
+    trained = row_parameters(network) if only_rows else network.parameters
+    moved += 0 if device.gpu else _READ_BYTES * network.parameters + _GRADIENT_BYTES * trained
     values = moved / (REACHED * device.bandwidth)
     launches = pass_launch_seconds(network, work, sequences, padded, device.gpu)
     launches *= 1.0 if eager else _COMPILED
@@ -120,18 +124,34 @@ def micro_batch_seconds(
     return max(products + values, launches) if device.gpu else products + values + launches
 
 
-def _sequence_flops(network: NetworkConfig, work: PhaseWork, full: bool, row: float) -> float:
-    """Forward-pass operations per sequence; `row`: the length that rows are padded to for attention, 0 if they are
-    not."""
+def row_parameters(network: NetworkConfig) -> int:
+    """Parameters of the tensors with a row for each entry: how many entries are new is known only when training
+    starts."""
+    return sum(math.prod(shape) for name, shape in network.tensors.items() if has_row_per_entry(name))
+
+
+def _only_row_gradients(train: TrainConfig, work: PhaseWork, machine: Machine) -> bool:
+    """Whether no other weights get gradients; those of `fsdp` do, because ranks exchange those of entire layers."""
+    return work.only_rows and resolve_engine(train.engine, machine.ranks).kind != "fsdp"
+
+
+def _sequence_flops(
+    network: NetworkConfig, work: PhaseWork, full: bool, row: float, only_rows: bool
+) -> tuple[float, float]:
+    """Operations per sequence, of a forward pass and of that with its backward pass; `row`: the length that rows are
+    padded to for attention, 0 if they are not."""
     mean, deviation, longest = work.mean_length, work.examples.deviation, work.phase.length
     # Two sequences reproduce the mean length and the mean squared length of all sequences.
     two = [longest] * 2 if full else [max(1, round(mean - deviation)), round(mean + deviation)]
-    one = forward_flops(network, np.array(two), 2 * round(work.predictions)) / 2
+    lengths, predictions = np.array(two), 2 * round(work.predictions)
+    forward = forward_flops(network, lengths, predictions) / 2
+    step = step_flops(network, lengths, predictions, only_rows) / 2
     if row and not full:
         # The kernel multiplies all pairs of the padded rectangle; windowed layers skip most of it and are not padded.
         unwindowed = sum(window is None for window in network.windows)
-        one += 4 * network.hidden_size * unwindowed * max(0.0, row**2 - work.examples.mean_square)
-    return one
+        more = 4 * network.hidden_size * unwindowed * max(0.0, row**2 - work.examples.mean_square)
+        forward, step = forward + more, step + STEP * more
+    return forward, step
 
 
 def reduction_seconds(parameters: int, train: TrainConfig, machine: Machine) -> float:
@@ -178,14 +198,16 @@ _MATRIX = 0.25e-3
 """Seconds spent on starting the iterations of one matrix on a CPU, measured on matrices of 32 x 32."""
 
 
-def update_seconds(network: NetworkConfig, train: TrainConfig, optim: OptimConfig, machine: Machine) -> float:
-    """Seconds of an update on each device."""
+def update_seconds(
+    network: NetworkConfig, train: TrainConfig, optim: OptimConfig, machine: Machine, only_rows: bool = False
+) -> float:
+    """Seconds of an update on each device; `only_rows`: of the rows of entries."""
     engine, device = resolve_engine(train.engine, machine.ranks).kind, machine.device
     parts = machine.ranks if engine in ("zero", "fsdp", "deepspeed") else 1
-    seconds = _BYTES * network.parameters / parts / (REACHED * device.bandwidth) + step_launch_seconds(
-        network, device.gpu
-    )
-    if isinstance(optim, MuonConfig):
+    parameters = row_parameters(network) if only_rows else network.parameters
+    seconds = _BYTES * parameters / parts / (REACHED * device.bandwidth)
+    seconds += step_launch_seconds(network, device.gpu, only_rows)
+    if isinstance(optim, MuonConfig) and not only_rows:
         # `zero` gives each matrix to one rank; with the other engines every rank computes all of them.
         shared = machine.ranks if engine == "zero" else 1
         products = muon_flops(network, device.gpu) / device.speed("bf16" if device.gpu else "fp32")
@@ -232,9 +254,10 @@ def pass_launch_seconds(network: NetworkConfig, work: PhaseWork, sequences: floa
     return network.num_hidden_layers * (_LAYER + lengths * _LENGTH) + _PASS
 
 
-def step_launch_seconds(network: NetworkConfig, gpu: bool) -> float:
+def step_launch_seconds(network: NetworkConfig, gpu: bool, only_rows: bool = False) -> float:
     """Seconds spent on starting the rest of a step; on a GPU one call is for many tensors."""
-    return measured_gpu().step_seconds if gpu else len(network.tensors) * _TENSOR + _STEP
+    tensors = sum(has_row_per_entry(name) or not only_rows for name in network.tensors)
+    return measured_gpu().step_seconds if gpu else tensors * _TENSOR + _STEP
 
 
 def distinct_lengths(sequences: float, mean: float, longest: int) -> float:

@@ -47,6 +47,11 @@ class PhaseWork:
         return None if self.sequences is None else self.examples.epochs(self.sequences)
 
     @property
+    def only_rows(self) -> bool:
+        """Whether nothing but the rows of new entries is trained."""
+        return self.phase.trains == "new-rows"
+
+    @property
     def mean_length(self) -> float:
         """Mean number of real tokens per sequence."""
         return self.examples.mean_length

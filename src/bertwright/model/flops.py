@@ -17,7 +17,8 @@ The last layer is counted as every kernel computes it (docs/decisions/0028): N =
 vectors, the means of all states. The kernel
 for CPUs takes the queries of these tokens alone, too, which saves up to 3 % of a small network's step. The rule of
 thumb 6·parameters·T counts the last layer in full, includes the embeddings, and ignores attention. The backward pass
-takes two products for each product of the forward pass, so a step costs three times as much as a forward pass.
+takes two products for each product of the forward pass, so a step costs three times as much as a forward pass; where
+only the rows of new entries are trained, it takes no gradients of weights but those of the decoder.
 """
 
 from __future__ import annotations
@@ -36,6 +37,20 @@ STEP = 3
 def forward_flops(network: NetworkConfig, lengths: NDArray[np.integer[Any]], predictions: int) -> int:
     """Return the operations of a forward pass over sequences of `lengths` [B] (tokens) with `predictions` masked
     tokens in total."""
+    return sum(_forward_flops(network, lengths, predictions))
+
+
+def step_flops(
+    network: NetworkConfig, lengths: NDArray[np.integer[Any]], predictions: int, only_rows: bool = False
+) -> int:
+    """Return the operations of a forward and a backward pass over sequences of `lengths` [B] (tokens), as
+    `forward_flops`; `only_rows`: if nothing but the rows of entries is trained."""
+    weights, others = _forward_flops(network, lengths, predictions)
+    return (STEP - only_rows) * weights + STEP * others
+
+
+def _forward_flops(network: NetworkConfig, lengths: NDArray[np.integer[Any]], predictions: int) -> tuple[int, int]:
+    """Return the operations of the linear maps but the decoder, and those of attention and the decoder."""
     lengths_B: NDArray[np.int64] = lengths.astype(np.int64)
     hidden, layers, tokens = network.hidden_size, network.num_hidden_layers, int(lengths_B.sum())
     before, after = network.layer_products
@@ -47,9 +62,8 @@ def forward_flops(network: NetworkConfig, lengths: NDArray[np.integer[Any]], pre
     pairs = 0
     for window in network.windows:
         pairs += _pairs(lengths_B, window)
-    heads = predictions * (hidden * hidden + hidden * network.vocab_size)
-    heads += sequences * (hidden * hidden + classes * hidden)
-    return 2 * (linear + heads) + 4 * hidden * pairs
+    heads = predictions * hidden * hidden + sequences * (hidden * hidden + classes * hidden)
+    return 2 * (linear + heads), 2 * predictions * hidden * network.vocab_size + 4 * hidden * pairs
 
 
 def _pairs(lengths: NDArray[np.int64], window: int | None) -> int:

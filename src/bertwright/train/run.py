@@ -132,7 +132,8 @@ def train_phase(session: Session, phase: Phase, state: State) -> State:
             result = _step(replace(session, trainee=taken), source, state, (drawn, counts), rate)
         if session.trainee.averaging:  # before the step's time is taken, because it is part of it
             session.trainee.averaging.after(trainee.model.state_dict(), state.total_steps + 1, result.applied)
-        stats.rate, stats.flops = rate, stats.flops + session.monitor.throughput.flops(drawn.micro_batches)
+        stats.rate = rate
+        stats.flops += session.monitor.throughput.flops(drawn.micro_batches, phase.only_new_rows)
         seconds = _agree_on_seconds(ranks, phase, stats.add(result, counts.tokens, waited))
         stats.part_ends = phase.part(state.phase_seconds) != phase.part(state.phase_seconds + seconds)
         state = _count_step(session, source, state, result, counts, seconds)

@@ -59,6 +59,16 @@ def test_what_was_measured_comes_before_the_table(load: Load, tmp_path: Path, ca
     assert make_plan(recipe, matching_artifacts(recipe, out), ranks)["calibrated"] == "", "two share the cores"
 
 
+def test_a_phase_of_new_rows_is_measured_by_itself(load: Load) -> None:
+    recipe = load()
+    machine = this_machine(recipe)
+    _, (full,) = planned_works(recipe, {}, machine)
+    rows = replace(full, phase=full.phase.model_copy(update={"trains": "new-rows"}))
+    found = measure(recipe, [rows, full], machine.ranks, seconds=0.0)
+    assert len(found) == 2 and key_of(recipe, full, 4) in found, "the key of what was measured before stays"
+    assert all(each.micro_batch > 0 for each in found.values())
+
+
 @each_row("kind", ["span", "choice"])
 def test_labels_of_every_head_can_be_measured(kind: str, tmp_path: Path) -> None:
     recipe = answering(tmp_path, "bert", False, 1) if kind == "span" else choosing(tmp_path, "bert", 1)

@@ -19,12 +19,13 @@ from bertwright.estimate.step_time import (
     all_reduce_seconds,
     micro_batch_seconds,
     reduction_seconds,
+    row_parameters,
     step_time,
     straggler_share,
 )
 from bertwright.estimate.work import PhaseWork
 from bertwright.examples.sequences import Sequences
-from bertwright.model.flops import forward_flops
+from bertwright.model.flops import forward_flops, step_flops
 
 Load = Callable[..., Recipe]
 GPU = Device("gpu", 80e9, {"fp32": 1e12, "half": 4e12}, {"fp32": 1.0, "half": 0.5}, 1e9, 2e9, 100.0)
@@ -151,6 +152,29 @@ def test_the_update_moves_the_ranks_share_of_the_state(load: Load) -> None:
     for engine in ("fsdp", "deepspeed"):
         given = load(f"train.engine={engine}")
         assert step_time(given, work(given), both, False).update == pytest.approx(whole / 2 + 4e-3)
+
+
+def test_where_only_new_rows_are_trained_no_others_get_gradients_and_updates(load: Load) -> None:
+    """16 of the 24 bytes that a pass moves for a parameter are of its gradient, and an update moves 44."""
+    recipe, two = load("model.dropout=0.0"), machine(CPU, each=2)
+    network, full = recipe.network(), work(recipe)
+    rows = replace(full, phase=full.phase.model_copy(update={"trains": "new-rows"}))
+    new = network.vocab_size * (network.hidden_size + 1)
+    assert row_parameters(network) == new
+    only, whole = (
+        step_flops(network, np.array([12, 12]), 2 * round(full.predictions), each) / 2 for each in (True, False)
+    )
+    fast = replace(CPU, bandwidth=1e30)
+    there = machine(fast)
+    pair = [micro_batch_seconds(network, recipe.train, each, there, 4.0, False) for each in (full, rows)]
+    assert pair[0] - pair[1] == pytest.approx(4 * (whole - only) / fast.speed("fp32"))
+    slow = machine(replace(CPU, speeds=dict.fromkeys(CPU.speeds, 1e30)))
+    pair = [micro_batch_seconds(network, recipe.train, each, slow, 4.0, False) for each in (full, rows)]
+    assert pair[0] - pair[1] == pytest.approx(16 * (network.parameters - new) / (0.8 * slow.device.bandwidth))
+    assert step_time(recipe, rows, slow, False).update == pytest.approx(44 * new / (0.8 * 1e9) + 2 * 20e-6 + 2e-3)
+    assert step_time(recipe, rows, two, False).reduction == reduction_seconds(new, recipe.train, two)
+    sharded = load("train.engine=fsdp", "model.dropout=0.0")
+    assert step_time(sharded, rows, two, False).compute == step_time(sharded, full, two, False).compute
 
 
 def test_a_measurement_replaces_passes_and_update(load: Load) -> None:

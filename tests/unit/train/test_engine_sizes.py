@@ -13,6 +13,7 @@ from torch import nn
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.bert.network import BertConfig
 from bertwright.model.pretraining import PreTrainingModel
+from bertwright.model.transfer_config import has_row_per_entry
 from bertwright.optim.config import AdamWConfig, LambConfig, MuonConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import DdpConfig, DeepSpeedConfig, EngineConfig, FsdpConfig, ZeroConfig
@@ -25,11 +26,15 @@ BASE = BertModelConfig(size="base").resolve(30522)
 LARGE = BertModelConfig(size="large").resolve(30522)
 
 
+@pytest.mark.parametrize("only_rows", [False, True], ids=["all", "new-rows"])
 @pytest.mark.parametrize("optim", [AdamWConfig(), LambConfig(), MuonConfig()], ids=lambda optim: optim.kind)
-def test_one_process_holds_what_the_forecast_says(optim: Any) -> None:
+def test_one_process_holds_what_the_forecast_says(optim: Any, only_rows: bool) -> None:
     config = BertConfig(**NUMBERS)
     model = PreTrainingModel(config)
-    engine, held = Single(model, optim), held_bytes(config, Sharing(optim=optim))
+    engine, held = Single(model, optim), held_bytes(config, Sharing(optim=optim), only_rows=only_rows)
+    if only_rows:
+        tables = {name: p for name, p in model.named_parameters() if has_row_per_entry(name)}
+        engine.train_rows({name: torch.arange(len(p)) for name, p in tables.items()})
     model(random_batch([9, 5], 0))[0].logsumexp(-1).sum().backward()
     engine.reduce()
     engine.update(1e-3)

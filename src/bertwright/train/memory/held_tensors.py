@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from bertwright.model.config import NetworkConfig
+from bertwright.model.transfer_config import has_row_per_entry
 from bertwright.optim.by_name import matrices_of, moments_of
 from bertwright.optim.config import AdamWConfig, LambConfig, MuonConfig, OptimConfig
 from bertwright.train.engine.config import (
@@ -54,13 +55,15 @@ class Held:
     """Memory for gathering a complete state from the shards of all ranks."""
 
 
-def held_bytes(network: NetworkConfig, sharing: Sharing, accumulates: bool = True) -> Held:
+def held_bytes(network: NetworkConfig, sharing: Sharing, accumulates: bool = True, only_rows: bool = False) -> Held:
     """Return what training the network takes on a rank, besides activations; `accumulates`: with several
-    micro-batches."""
+    micro-batches; `only_rows`: if only rows of entries are trained, all of which are counted as new."""
     tensors, ranks = network.tensors, sharing.ranks
     engine = resolve_engine(sharing.engine, ranks)
     sizes = {name: prod(shape) for name, shape in tensors.items()}
     whole, embedding = 4.0 * sum(sizes.values()), 4.0 * network.vocab_size * network.hidden_size
+    if only_rows and not isinstance(engine, FsdpConfig):
+        return _held_of_rows(network, sharing, {name: n for name, n in sizes.items() if has_row_per_entry(name)}, whole)
     moments = _most_moment_bytes(network, sharing)
     all_moments = moment_bytes(network, Sharing(optim=sharing.optim), 0)
     match engine:
@@ -84,6 +87,14 @@ def held_bytes(network: NetworkConfig, sharing: Sharing, accumulates: bool = Tru
             return Held(computing + whole / ranks, gradients, moments, scratch, whole + all_moments)
         case _:
             return Held(whole, whole, moments, max(embedding, _update_bytes(network, sharing.optim, sizes)), 0.0)
+
+
+def _held_of_rows(network: NetworkConfig, sharing: Sharing, sizes: Mapping[str, int], whole: float) -> Held:
+    """As `held_bytes`, where of all tensors, of `whole` bytes, only those of these sizes get gradients and moments."""
+    trained = 4.0 * sum(sizes.values())
+    moments = sum(4.0 * moments_of(sharing.optim, n, len(network.tensors[n])) * size for n, size in sizes.items())
+    # The optimizer has copies of the rows and their gradients. A checkpoint has moments of 0 for all other tensors.
+    return Held(whole, trained, moments, 2 * trained, moment_bytes(network, Sharing(optim=sharing.optim), 0))
 
 
 def state_bytes(network: NetworkConfig, optim: OptimConfig) -> float:

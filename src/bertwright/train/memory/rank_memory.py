@@ -114,7 +114,7 @@ def training_bytes(
     # Without a micro-batch, a rank processes its entire share of the batch at once.
     share = share_of(phase, computing.sharing.ranks)
     sequences = 1 if phase.micro_batch == "auto" else min(phase.micro_batch or share, share)
-    held = held_bytes(network, computing.sharing, sequences < share)
+    held = held_bytes(network, computing.sharing, sequences < share, phase.trains == "new-rows")
     # The state for a checkpoint is gathered between two steps, when nothing is computed; in shards, one tensor at a
     # time.
     sharded = state_bytes(network, computing.sharing.optim) > computing.shard_above

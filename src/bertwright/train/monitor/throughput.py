@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.loader import LoaderSettings
 from bertwright.model.config import NetworkConfig
-from bertwright.model.flops import STEP, forward_flops
+from bertwright.model.flops import STEP, step_flops
 from bertwright.model.model import Model
 from bertwright.train.monitor.session_record import peak_memory
 from bertwright.train.precision.precision import Precision
@@ -45,10 +45,11 @@ class Throughput:
     floor: float
     """Operations per second of the matrix products alone, over all ranks together."""
 
-    def flops(self, batches: Sequence[MicroBatch]) -> int:
-        """Return the operations of this rank's share of a step, forward and backward."""
-        return STEP * sum(
-            forward_flops(self.network, np.diff(batch.cu_seqlens), batch.counts.predictions) for batch in batches
+    def flops(self, batches: Sequence[MicroBatch], only_rows: bool = False) -> int:
+        """Return the operations of this rank's share of a step, forward and backward, as `step_flops`."""
+        return sum(
+            step_flops(self.network, np.diff(batch.cu_seqlens), batch.counts.predictions, only_rows)
+            for batch in batches
         )
 
     def row(self, flops: float, seconds: float) -> dict[str, float | int]:

@@ -15,7 +15,7 @@ from bertwright.core.config import Identity
 from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PAIRS
 from bertwright.model.config import NetworkConfig
-from bertwright.model.flops import STEP, forward_flops
+from bertwright.model.flops import step_flops
 from bertwright.optim.config import OptimConfig
 from bertwright.tasks.task import Asked
 from bertwright.train.checkpoints.checkpoint import worth_keeping
@@ -84,11 +84,11 @@ class TrainJob:
         batches = phase.loader.settings.batches
         some = min(_SAMPLE, batches.at(0))
         left = batches.before(phase.steps) - batches.before(min(done, phase.steps))
-        return left * self.flops_of_batch(phase.loader.batch(0, some)) / some
+        return left * self.flops_of_batch(phase.loader.batch(0, some), phase.only_new_rows) / some
 
-    def flops_of_batch(self, batch: MicroBatch) -> float:
-        """Return the operations of the forward and backward passes over a batch."""
-        return float(STEP * forward_flops(self.network, np.diff(batch.cu_seqlens), batch.counts.predictions))
+    def flops_of_batch(self, batch: MicroBatch, only_rows: bool = False) -> float:
+        """Return the operations of the forward and backward passes over a batch, as `step_flops`."""
+        return float(step_flops(self.network, np.diff(batch.cu_seqlens), batch.counts.predictions, only_rows))
 
     def mirrored_training(self, prune: bool) -> MirroredTraining:
         """Return what is copied to the recipe's mirror, and whether checkpoints that are not kept here are removed
