@@ -20,12 +20,11 @@ from bertwright.model.attention.kernel import Attend, bind
 from bertwright.model.attention.sequences import Sequences
 from bertwright.model.batch import PackedBatch
 from bertwright.model.classifier import Classifier
-from bertwright.model.config import NETWORKS, PEERS, Kernel, ModelConfig, without_peer
+from bertwright.model.config import NETWORKS, PEERS, Kernel, ModelConfig, has_row_per_entry, without_peer
 from bertwright.model.flops import STEP, forward_flops, step_flops
 from bertwright.model.interop.peer import peer_of
 from bertwright.model.pretraining import PreTrainingModel
 from bertwright.model.saved import load_model, load_network, save_model
-from bertwright.model.transfer_config import has_row_per_entry
 from bertwright.optim.by_name import decays, matrices_of
 
 FAMILIES = sections_of(ModelConfig)

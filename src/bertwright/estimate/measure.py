@@ -23,9 +23,9 @@ from bertwright.examples.batch import MicroBatch
 from bertwright.examples.config import PAIRS
 from bertwright.examples.padding import Room
 from bertwright.model.batch import PackedBatch
+from bertwright.model.config import has_row_per_entry
 from bertwright.model.family import ANSWERS
 from bertwright.model.pretrained_config import read_pretrained
-from bertwright.model.transfer_config import has_row_per_entry
 from bertwright.recipe import Recipe
 from bertwright.train.engine.chosen_rows import Rows
 from bertwright.train.engine.single import Single

@@ -24,9 +24,8 @@ from bertwright.estimate.machine import Machine
 from bertwright.estimate.measured_gpu import measured_gpu
 from bertwright.estimate.measurement_cache import Measured
 from bertwright.estimate.work import PhaseWork
-from bertwright.model.config import NetworkConfig
+from bertwright.model.config import NetworkConfig, has_row_per_entry
 from bertwright.model.flops import STEP, forward_flops, step_flops
-from bertwright.model.transfer_config import has_row_per_entry
 from bertwright.optim.by_name import matrices_of
 from bertwright.optim.config import MuonConfig, OptimConfig
 from bertwright.recipe import Recipe

@@ -142,3 +142,11 @@ def network_of(sections: Mapping[str, Any]) -> NetworkConfig:
         raise RecipeError(
             f"[model] {dict(model)} was written by another version and cannot be read by this one"
         ) from error
+
+
+_ROWS = ("embeddings.token.weight", "mlm.bias")
+
+
+def has_row_per_entry(name: str) -> bool:
+    """Whether the tensor of this name has a row for each entry of the vocabulary."""
+    return name.endswith(_ROWS)

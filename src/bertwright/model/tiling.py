@@ -23,8 +23,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from bertwright.model.config import NetworkConfig
-from bertwright.model.transfer_config import has_row_per_entry
+from bertwright.model.config import NetworkConfig, has_row_per_entry
 
 _ADDED = ("attention.output", "feed_forward.output")
 """Ends of the names of modules whose outputs are added to the hidden state."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bertwright.core.errors import ArtifactError
-from bertwright.model.config import NetworkConfig
+from bertwright.model.config import NetworkConfig, has_row_per_entry
 from bertwright.model.pretrained_config import Pretrained
 from bertwright.vocab.config import VocabConfig
 from bertwright.vocab.entries import TextSettings, entries_of, has_other_tokenizer, special_names
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from bertwright.vocab.correspondence import Correspondence
 
 _LAYER = re.compile(r"^layers\.(\d+)\.")
-_ROWS = ("embeddings.token.weight", "mlm.bias")
-"""Ends of the names of tensors with a row for each entry of the vocabulary."""
 
 
 @dataclass(frozen=True)
@@ -128,11 +126,6 @@ def _in_head(name: str, family: str) -> bool:
 def _in_encoder(name: str, base: str) -> bool:
     """Whether a tensor that is not known is part of the encoder, judged by its name in a file of transformers."""
     return name.startswith(f"{base}.") or re.search(r"\.\d+\.", name) is not None
-
-
-def has_row_per_entry(name: str) -> bool:
-    """Whether the tensor of this name has a row for each entry of the vocabulary."""
-    return name.endswith(_ROWS)
 
 
 def correspondence(given: Pretrained, vocab: VocabConfig) -> Correspondence:

@@ -12,9 +12,9 @@ from bertwright.core.log import SILENT, Log
 from bertwright.core.validation_messages import nearest
 from bertwright.pipeline.lineage import command_in
 from bertwright.pipeline.run_folder import RunFolder
-from bertwright.train.monitor.metrics import rows_until
+from bertwright.train.monitor.metrics import rows_beside
 from bertwright.train.state import State, best_of, state_of
-from bertwright.transfer.parts import CHECKPOINTS, PARTS, REPORT, ROWS, STEPS, Part, RunParts
+from bertwright.transfer.parts import CHECKPOINTS, PARTS, REPORT, STEPS, Part, RunParts
 
 
 def check_parts(parts: Sequence[str]) -> None:
@@ -65,7 +65,6 @@ def checkpoints(run: Path, log: Log) -> list[Part]:
     newest = list(states)[-1:]
     best = [path for path in (best_of(states),) if path and path not in newest]
     return [
-        Part(readable[path], f"{STEPS}/{path.name}", {ROWS: b"".join(rows_until(run / "train" / ROWS, steps))})
+        Part(readable[path], f"{STEPS}/{path.name}", rows_beside(run / "train", states[path].total_steps))
         for path in [*best, *newest]
-        for steps in (states[path].total_steps,)
     ]

@@ -20,7 +20,7 @@ from bertwright.train.config import GuardConfig
 from bertwright.train.engine.ds_config import write_ds_config
 from bertwright.train.machine.stop_requests import StopRequests
 from bertwright.train.monitor.expected import ExpectedTime
-from bertwright.train.monitor.guesses import FILE, Guesses
+from bertwright.train.monitor.guesses import Guesses
 from bertwright.train.monitor.metrics import Metrics, read_rows
 from bertwright.train.monitor.monitor import Monitor
 from bertwright.train.monitor.throughput import measure_throughput
@@ -31,7 +31,7 @@ from bertwright.train.settings.phases import Phase
 from bertwright.train.setup.job import TrainJob
 from bertwright.train.setup.trainee import Trainee
 from bertwright.train.state import State
-from bertwright.transfer.parts import CHECKPOINTS
+from bertwright.transfer.parts import CHECKPOINTS, GUESSES
 
 if TYPE_CHECKING:  # imported only if requested
     from bertwright.train.monitor.observers.watch import Watch
@@ -118,7 +118,7 @@ def open_session(job: TrainJob, trainee: Trainee, state: State, requests: StopRe
         Metrics(job.out / "metrics.jsonl", state.total_steps) if first else nullcontext() as metrics,
         _observers(job, ranks, log) if first and job.config.observers else nullcontext() as watch,
         _profiler(job, device, log) if profile else nullcontext() as profiler,
-        Guesses(job.questions, job.out / FILE if first else None, state.total_steps) as guesses,
+        Guesses(job.questions, job.out / GUESSES if first else None, state.total_steps) as guesses,
         Writer(job.config.saves_beside(device.type == "cuda")) if first or sharded else nullcontext() as writer,
     ):
         monitor = Monitor(

@@ -1,8 +1,8 @@
 """Copies a training's checkpoints to an address, on a thread while training continues.
 
-The address has the layout of the run's `train` folder. Each checkpoint there also has the metrics rows up to it, so
-none exists without them. Each ONNX file of a finished phase, which belongs to no checkpoint, has its SHA-256 beside it,
-written after it, so an incomplete or damaged copy is recognised.
+The address has the layout of the run's `train` folder. Each checkpoint there also has the rows of metrics and guesses
+up to it, so none exists without them. Each ONNX file of a finished phase, which belongs to no checkpoint, has its
+SHA-256 beside it, written after it, so an incomplete or damaged copy is recognised.
 
 Each pass makes the address hold what is kept locally, so the next pass makes up for a failed one. A failure never ends
 training: the first one is logged, and so is anything still missing at the end.
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.files import sha256
 from bertwright.core.log import Log
 from bertwright.core.manifest import changes, read_manifest, remedy_of
-from bertwright.transfer.parts import CHECKPOINTS, ROWS
+from bertwright.transfer.parts import CHECKPOINTS
 from bertwright.transfer.remote_folder import RemoteFolder
 
 DIGEST = ".sha256"
@@ -45,8 +45,8 @@ class MirroredTraining:
     """Identity of the checkpoints."""
     state_of: Callable[[Artifact], Any]
     """Reads the state of a checkpoint; raises `ArtifactError` if it is not valid."""
-    rows_until: Callable[[Path, int], Iterable[bytes]]
-    """Reads the rows of a metrics file up to a step, counted over all phases."""
+    rows_beside: Callable[[Path, int], dict[str, bytes]]
+    """Reads the files of rows in the `train` folder, by name (`BESIDE`), each up to a step, counted over all phases."""
     worth_keeping: Callable[[Mapping[Path, Any]], Collection[Path]] | None
     """Selects the checkpoints to keep by their states; None: nothing is removed at the address."""
 
@@ -147,10 +147,10 @@ class Mirror:
             checkpoint = open_artifact(path, "checkpoint")
         except ArtifactError:
             return  # damaged, so useless there, or pruned by now
-        rows = b"".join(self._mirrored.rows_until(self._mirrored.out / ROWS, int(checkpoint.counts["total_steps"])))
+        beside = self._mirrored.rows_beside(self._mirrored.out, int(checkpoint.counts["total_steps"]))
         try:
             if not remote.has(checkpoint, place):
-                remote.put(checkpoint, place, {ROWS: rows})
+                remote.put(checkpoint, place, beside)
         except FileNotFoundError:
             # Pruned while it was copied: the partial copy has no manifest, and is removed with the older ones.
             if path.is_dir():

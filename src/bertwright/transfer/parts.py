@@ -11,7 +11,11 @@ from bertwright.core.artifact import Artifact
 CHECKPOINTS = "checkpoints"
 """The folder of a training's checkpoints, inside its own."""
 ROWS = "metrics.jsonl"
-"""A training's rows of metrics; a copied checkpoint has those up to it beside its files."""
+"""A training's rows of metrics."""
+GUESSES = "guesses.jsonl"
+"""What the network answered to the same questions at each checkpoint, if the recipe asks some."""
+BESIDE = (ROWS, GUESSES)
+"""Files with rows of a training; a copied checkpoint has those up to it beside its files."""
 RECIPE = "recipe.toml"
 REPORT = ("report.html", "summary.json")
 PARTS = ("corpus", "vocab", "examples", CHECKPOINTS, "train", "evaluate", "export", "report")

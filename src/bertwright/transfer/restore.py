@@ -17,12 +17,12 @@ from bertwright.core.files import make_folder, sha256, sync_folder, write_atomic
 from bertwright.core.log import Log
 from bertwright.core.manifest import read_manifest
 from bertwright.transfer.mirror import DIGEST, MirroredTraining
-from bertwright.transfer.parts import CHECKPOINTS, ROWS
+from bertwright.transfer.parts import BESIDE, CHECKPOINTS
 from bertwright.transfer.remote_folder import RemoteFolder
 
 
 def restore(mirrored: MirroredTraining, log: Log) -> None:
-    """Download the checkpoints at the address, with their metrics rows and the ONNX files of finished phases, unless
+    """Download the checkpoints at the address, with their rows and the ONNX files of finished phases, unless
     the local folder has some.
 
     Raises `ArtifactError` if those at the address are of other settings, `CheckpointError` if none of them is valid,
@@ -64,12 +64,12 @@ def _restore_checkpoints(remote: RemoteFolder, url: str, names: list[str], out: 
 
 
 def _restore_checkpoint(remote: RemoteFolder, name: str, out: Path, log: Log) -> bool:
-    """Restore one checkpoint, writing its metrics rows to disk before it; return whether it was valid."""
+    """Restore one checkpoint, writing its rows to disk before it; return whether it was valid."""
     folder, place = out / CHECKPOINTS, f"{CHECKPOINTS}/{name}"
     draft = folder / f".{name}.draft"
     make_folder(draft)
     remote.get(f"{place}/{MANIFEST}", draft / MANIFEST)
-    rows = remote.content(f"{place}/{ROWS}")
+    beside = {name: remote.content(f"{place}/{name}") for name in BESIDE}
     try:
         for file in Artifact(draft, read_manifest(draft, "checkpoint")).names():
             remote.get(f"{place}/{file}", draft / file)
@@ -81,7 +81,9 @@ def _restore_checkpoint(remote: RemoteFolder, name: str, out: Path, log: Log) ->
         shutil.rmtree(draft)
         return False
     if not any(folder.glob("step-*")):
-        write_atomic(out / ROWS, rows or b"")
+        for file, rows in beside.items():
+            if rows is not None:
+                write_atomic(out / file, rows)
     draft.rename(folder / name)
     sync_folder(folder)
     return True

@@ -19,7 +19,7 @@ from bertwright.core.errors import ArtifactError, BertwrightError, DataError, Re
 from bertwright.core.log import Log
 from bertwright.core.numbers import size_of
 from bertwright.transfer.other_run import refuse_other
-from bertwright.transfer.parts import RECIPE, REPORT, ROWS, Part, RunParts
+from bertwright.transfer.parts import RECIPE, REPORT, Part, RunParts
 from bertwright.transfer.remote_folder import RemoteFolder
 
 
@@ -123,11 +123,11 @@ class UploadSession:
         return True
 
     def _send_rows(self, newest: Part) -> None:
-        """Write the rows of metrics where a training resumed at the address expects them, unless it is already
-        further."""
+        """Write the files of rows where a training resumed at the address expects them, unless that is further."""
         there = self._remote.folders(Path(newest.place).parent.as_posix())
         if not self._remote.manifest("train", "train") and max([*there, ""]) <= newest.artifact.path.name:
-            self._write(f"train/{ROWS}", newest.beside[ROWS])
+            for name, rows in newest.beside.items():
+                self._write(f"train/{name}", rows)
 
     def interruption(self, error: Exception) -> BertwrightError:
         """Convert an error of the storage or the local disk; the message says how much has been copied."""

@@ -12,8 +12,8 @@ from torch import nn
 
 from bertwright.model.bert.config import BertModelConfig
 from bertwright.model.bert.network import BertConfig
+from bertwright.model.config import has_row_per_entry
 from bertwright.model.pretraining import PreTrainingModel
-from bertwright.model.transfer_config import has_row_per_entry
 from bertwright.optim.config import AdamWConfig, LambConfig, MuonConfig
 from bertwright.train.config import TrainConfig
 from bertwright.train.engine.config import DdpConfig, DeepSpeedConfig, EngineConfig, FsdpConfig, ZeroConfig

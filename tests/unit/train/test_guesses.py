@@ -15,20 +15,20 @@ from bertwright.core.errors import Interrupted, RecipeError
 from bertwright.evaluate.config import EvaluateConfig
 from bertwright.model.saved import load_network
 from bertwright.tasks.pretraining.questions import questions_of
-from bertwright.train.monitor.guesses import FILE
+from bertwright.transfer.parts import GUESSES
 
 Train = Callable[..., Artifact]
 ASKED = EvaluateConfig(cloze=("The [MASK=river] holds the lamp.", "The baker [MASK] the wheel."))
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / FILE).read_text(encoding="utf-8").splitlines()]
+    return [json.loads(line) for line in (folder / GUESSES).read_text(encoding="utf-8").splitlines()]
 
 
 def test_every_checkpoint_has_its_answers_and_the_training_is_the_same(train: Train, prepared: Prepared) -> None:
     plain, asked = train("plain", dropout=0.3), train("asked", dropout=0.3, asked=ASKED)
     assert same(weights(plain), weights(asked)) and plain.fingerprint == asked.fingerprint
-    assert not (plain.path / FILE).exists()
+    assert not (plain.path / GUESSES).exists()
     found = rows(asked.path)
     assert [row["total_steps"] for row in found] == [0, 4, 8, 12, 16, 18]
     assert [(row["phase"], row["step"]) for row in found[3:]] == [(0, 12), (1, 4), (1, 6)]
@@ -48,11 +48,11 @@ def test_a_killed_training_ends_with_the_same_answers(train: Train, killed: int)
     whole = train("whole", asked=ASKED)
     with pytest.raises(RuntimeError):
         train(f"killed{killed}", asked=ASKED, log=Notes(kill_at_row=killed, error=RuntimeError))
-    with (whole.path.with_name(f"killed{killed}") / FILE).open("ab") as file:
+    with (whole.path.with_name(f"killed{killed}") / GUESSES).open("ab") as file:
         # As kill -9 leaves them: rows of steps that no checkpoint has, and half a row.
         file.write(json.dumps({"total_steps": 17, "answers": []}).encode() + b"\nnull\n" + b'{"total_steps": 3')
     killed_run = train(f"killed{killed}", asked=ASKED)
-    assert (killed_run.path / FILE).read_bytes() == (whole.path / FILE).read_bytes()
+    assert (killed_run.path / GUESSES).read_bytes() == (whole.path / GUESSES).read_bytes()
     assert same(weights(whole), weights(killed_run))
 
 
@@ -60,7 +60,7 @@ def test_a_stopped_training_ends_with_the_same_answers(train: Train) -> None:
     whole = train("whole", asked=ASKED)
     with pytest.raises(Interrupted):
         train("stopped", asked=ASKED, log=Notes(kill_at_row=3))
-    assert (train("stopped", asked=ASKED).path / FILE).read_bytes() == (whole.path / FILE).read_bytes()
+    assert (train("stopped", asked=ASKED).path / GUESSES).read_bytes() == (whole.path / GUESSES).read_bytes()
 
 
 def test_without_lines_of_the_recipe_it_is_asked_held_out_sentences(train: Train) -> None:
@@ -70,7 +70,7 @@ def test_without_lines_of_the_recipe_it_is_asked_held_out_sentences(train: Train
 
 
 def test_nothing_is_asked_where_the_recipe_has_nothing_to_ask(train: Train) -> None:
-    assert not (train(asked=EvaluateConfig(samples=0)).path / FILE).exists()
+    assert not (train(asked=EvaluateConfig(samples=0)).path / GUESSES).exists()
 
 
 def test_a_line_that_is_too_long_is_refused_before_the_first_step(train: Train, tmp_path: Path) -> None:

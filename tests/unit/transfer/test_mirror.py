@@ -16,6 +16,7 @@ import pytest
 from tests.processes import PATIENCE
 from tests.rows import each_row
 from tests.unit.train.conftest import PHASES
+from tests.unit.train.test_guesses import ASKED
 from tests.unit.train.test_run import metric_lines
 from tests.unit.train.test_saving import Notes, tensors_of
 
@@ -94,22 +95,24 @@ def test_a_mirror_has_the_kept_checkpoints_and_the_model(
 
 @pytest.mark.parametrize("row", [5, 8])
 def test_a_lost_folder_is_restored_and_resumes_bit_identical(train: Train, url: str, tmp_path: Path, row: int) -> None:
-    undisturbed = train("undisturbed", save_async=False)
+    undisturbed = train("undisturbed", save_async=False, asked=ASKED)
 
     def crash(number: int) -> None:
         if number == row:
             raise RuntimeError("test")
 
     with pytest.raises(RuntimeError):
-        train("run", mirror=url, save_async=True, log=Notes(crash))
+        train("run", mirror=url, save_async=True, log=Notes(crash), asked=ASKED)
     before = sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir())
     shutil.rmtree(tmp_path / "run")
     notes = Notes()
-    done = train("run", mirror=url, log=notes)
+    done = train("run", mirror=url, log=notes, asked=ASKED)
     assert any(line == f"train: downloaded from {url}: {', '.join(before)}" for line in notes.lines), notes.lines
     assert any(f"resuming from {before[-1]}" in line for line in notes.lines)
     assert tensors_of(done.path) == tensors_of(undisturbed.path)
     assert metric_lines(done.path) == metric_lines(undisturbed.path)
+    asked = [(folder.path / "guesses.jsonl").read_bytes() for folder in (done, undisturbed)]
+    assert asked[0] == asked[1] and asked[0].count(b"\n") > 2, "also those before the loss"
 
 
 def with_graphs(monkeypatch: pytest.MonkeyPatch) -> None:

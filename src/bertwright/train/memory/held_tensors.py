@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from bertwright.model.config import NetworkConfig
-from bertwright.model.transfer_config import has_row_per_entry
+from bertwright.model.config import NetworkConfig, has_row_per_entry
 from bertwright.optim.by_name import matrices_of, moments_of
 from bertwright.optim.config import AdamWConfig, LambConfig, MuonConfig, OptimConfig
 from bertwright.train.engine.config import (

@@ -6,21 +6,16 @@ training resumes from it, so the file is the same however often training was kil
 
 from __future__ import annotations
 
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from bertwright.core.files import read_bytes
-from bertwright.core.json_values import parse_json
 from bertwright.core.log import Log
 from bertwright.tasks.members import task_of
 from bertwright.tasks.task import Asked, AskingTask
-from bertwright.train.monitor.metrics import RowFile
+from bertwright.train.monitor.metrics import RowFile, guesses_until
 from bertwright.train.settings.identity import Inputs, Settings
 from bertwright.train.setup.trainee import Trainee
 from bertwright.train.state import State
-
-FILE = "guesses.jsonl"
 
 
 def questions_for(settings: Settings, inputs: Inputs, positions: int, log: Log) -> Asked | None:
@@ -45,7 +40,7 @@ class Guesses:
         self._questions = questions
         self._rows, self._last = None, -1
         if questions and path:
-            kept = _until(path, total_steps)
+            kept = guesses_until(path, total_steps)
             self._rows = RowFile(path, [line for _, line in kept])
             self._last = kept[-1][0] if kept else -1
 
@@ -74,15 +69,3 @@ class Guesses:
     def __exit__(self, *error: object) -> None:
         if self._rows:
             self._rows.__exit__()
-
-
-def _until(path: Path, total_steps: int) -> list[tuple[int, bytes]]:
-    """The step and the line of each row up to a step; without damaged ones, because nothing depends on them."""
-    kept = []
-    # A start from step 0 asks again.
-    for line in read_bytes(path).splitlines(keepends=True) if path.exists() and total_steps else []:
-        with suppress(ValueError, TypeError, KeyError):
-            step = int(parse_json(line)["total_steps"])
-            if line.endswith(b"\n") and step <= total_steps:
-                kept.append((step, line))
-    return kept

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,6 +13,7 @@ from bertwright.core.errors import ArtifactError
 from bertwright.core.files import read_bytes, remove_leftovers, write_atomic
 from bertwright.core.json_values import parse_json
 from bertwright.train.shapes import row_type
+from bertwright.transfer.parts import GUESSES, ROWS
 
 
 class RowFile:
@@ -75,6 +77,26 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 def rows_until(path: Path, total_steps: int) -> list[bytes]:
     """Return the raw lines of `path` up to `total_steps`, a step counted over all phases."""
     return [line for row, line in _rows(path) if row["total_steps"] <= total_steps]
+
+
+def guesses_until(path: Path, total_steps: int) -> list[tuple[int, bytes]]:
+    """The step and the line of each row of guesses up to a step; without damaged ones, because nothing depends on
+    them."""
+    kept = []
+    # A start from step 0 asks again.
+    for line in read_bytes(path).splitlines(keepends=True) if path.exists() and total_steps else []:
+        with suppress(ValueError, TypeError, KeyError):
+            step = int(parse_json(line)["total_steps"])
+            if line.endswith(b"\n") and step <= total_steps:
+                kept.append((step, line))
+    return kept
+
+
+def rows_beside(train: Path, total_steps: int) -> dict[str, bytes]:
+    """The files of rows in the folder `train`, by name, as a copy of a checkpoint of this step has them beside it."""
+    rows = {ROWS: b"".join(rows_until(train / ROWS, total_steps))}
+    guesses = b"".join(line for _, line in guesses_until(train / GUESSES, total_steps))
+    return rows | ({GUESSES: guesses} if guesses else {})
 
 
 def saved_before(path: Path) -> bool:

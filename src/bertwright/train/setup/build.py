@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from bertwright.core.log import Log
 from bertwright.core.plugins import packages_of
+from bertwright.model.config import has_row_per_entry
 from bertwright.model.model import Model
 from bertwright.optim.config import MuonConfig, OptimConfig
 from bertwright.train.averaging.averaging import build_averaging
@@ -99,8 +100,6 @@ def _new_rows(model: Model, state: State, new_V: NDArray[np.bool_] | None) -> Ro
         new_V = from_text(recorded)
     if new_V is None:
         return None
-    from bertwright.model.transfer_config import has_row_per_entry  # compares vocabularies, which most trainings do not
-
     rows = torch.from_numpy(np.flatnonzero(new_V))
     return {name: rows for name, _ in model.named_parameters() if has_row_per_entry(name)}
 

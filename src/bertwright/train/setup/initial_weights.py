@@ -37,17 +37,12 @@ from bertwright.core.errors import ArtifactError, RecipeError
 from bertwright.core.log import Log
 from bertwright.examples.cooccurrence import cooccurrences, read_text
 from bertwright.examples.loader import Loader
+from bertwright.model.config import has_row_per_entry
 from bertwright.model.importers.origin import origin_of
 from bertwright.model.interop.stock import load_tensors
 from bertwright.model.model import Model
 from bertwright.model.pretrained_config import NEW_ROWS, check_vocabulary, read_pretrained, vocabulary_of
-from bertwright.model.transfer_config import (
-    Transfer,
-    correspondence,
-    has_row_per_entry,
-    repeated_layers,
-    transfer,
-)
+from bertwright.model.transfer_config import Transfer, correspondence, repeated_layers, transfer
 from bertwright.train.config import TrainConfig
 from bertwright.train.ranks.ranks import Ranks
 

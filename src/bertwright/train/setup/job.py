@@ -21,7 +21,7 @@ from bertwright.tasks.task import Asked
 from bertwright.train.checkpoints.checkpoint import worth_keeping
 from bertwright.train.config import TrainConfig
 from bertwright.train.monitor.expected import Bands
-from bertwright.train.monitor.metrics import rows_until
+from bertwright.train.monitor.metrics import rows_beside
 from bertwright.train.settings.identity import Inputs, Settings, checkpoint_identity, identity
 from bertwright.train.settings.phases import Phase, resolve_phases
 from bertwright.train.state import state_of
@@ -96,7 +96,7 @@ class TrainJob:
         from bertwright.transfer.mirror import MirroredTraining
 
         kept = partial(worth_keeping, keep=self.config.keep_checkpoints) if prune else None
-        return MirroredTraining(self.config.mirror, self.out, self.checkpoint, state_of, rows_until, kept)
+        return MirroredTraining(self.config.mirror, self.out, self.checkpoint, state_of, rows_beside, kept)
 
 
 def job_of(
