@@ -53,7 +53,9 @@ _LONGEST_HEADER = 32 * 2**10
 _REQUEST_SECONDS = 10.0
 """Time in which a client must have sent the header of a request, or the rest of one that is answered."""
 _CONNECTIONS = 1000
-"""More than these at once are answered 503."""
+"""More than these at once are answered 503, or than half of the files that the process may open."""
+_FULL = 0.9
+"""Share of these from which on a new connection takes the place of the one that has asked nothing for longest."""
 _LEAVING_SECONDS = 3
 """What is being answered when the server is stopped may take so long."""
 _HEADERS = {
@@ -222,13 +224,22 @@ def run_server(
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=_CONNECTIONS,
+        limit_concurrency=_most_connections(),
         timeout_graceful_shutdown=_LEAVING_SECONDS,
         h11_max_incomplete_event_size=_LONGEST_HEADER,
     )
     with stop_on_signals() as signalled:
         server = _Server(config, lambda: ready(listener.address), stop or signalled)
         asyncio.run(server.serve(sockets=[listener.socket]))
+
+
+def _most_connections() -> int:
+    try:
+        import resource
+    except ImportError:  # Windows, which has no such limit
+        return _CONNECTIONS
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _CONNECTIONS if files == resource.RLIM_INFINITY else min(_CONNECTIONS, files // 2)
 
 
 class _Server(uvicorn.Server):
@@ -253,13 +264,31 @@ class _Server(uvicorn.Server):
 
 class _Protocol(H11Protocol):
     """uvicorn's, but a client is left that does not send the header of its request in time, or sends more of a body
-    than was read for the answer."""
+    than was read for the answer; and where there are many connections, the one that has asked nothing for longest."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _quiet_since = 0.0
+    """When it was made, or its last request was answered."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._quiet_since = self.loop.time()
         self._deadline = self.loop.call_later(_REQUEST_SECONDS, self.transport.abort)
+        if len(self.connections) > _FULL * (self.limit_concurrency or _CONNECTIONS):
+            self._make_room()
+
+    def on_response_complete(self) -> None:
+        self._quiet_since = self.loop.time()
+        super().on_response_complete()
+
+    def _make_room(self) -> None:
+        """Leave the connection that has sent no whole header for longest; if all have, no whole body."""
+        asking = (h11.IDLE, h11.SEND_BODY)
+        others = [each for each in self.connections if isinstance(each, _Protocol) and each is not self]
+        idle = [each for each in others if each.conn.their_state in asking and not each.transport.is_closing()]
+        if idle:
+            longest = min(idle, key=lambda each: (asking.index(each.conn.their_state), each._quiet_since))
+            longest.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)

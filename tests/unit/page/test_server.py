@@ -1,3 +1,4 @@
+import asyncio
 import http.client
 import os
 import re
@@ -5,7 +6,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from queue import Queue
 
@@ -119,6 +123,50 @@ def test_a_client_that_goes_on_sending_after_its_answer_is_left(monkeypatch: pyt
             for _ in range(1000):
                 endless.sendall(b"x")
                 time.sleep(0.02)
+
+
+def test_many_idle_connections_of_one_client_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that have asked nothing for longest are left; who is being answered is not."""
+    monkeypatch.setattr(server, "_CONNECTIONS", 40)
+    answering, go_on = threading.Event(), threading.Event()
+
+    async def slow(request: Request) -> Response:
+        answering.set()
+        while not go_on.is_set():
+            await asyncio.sleep(0.01)
+        return PlainTextResponse("slow")
+
+    app = _app()
+    app.routes.append(Route("/slow", slow))
+    with served(app) as listener, ExitStack() as stack, ThreadPoolExecutor(1) as pool:
+
+        def connect(sent: bytes = b"") -> socket.socket:
+            made = stack.enter_context(socket.create_connection(("127.0.0.1", listener.port), timeout=30))
+            made.sendall(sent)
+            return made
+
+        waits = pool.submit(ask, listener, "/slow")
+        try:
+            assert answering.wait(30)
+            half = b"POST /v1/data HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
+            half += listener.token.encode() + b"\r\nContent-Length: 9\r\n\r\nx"
+            for sent in (b"", b"GET / HTTP/1.1\r\nHost:", half):
+                idle = [connect(sent) for _ in range(100)]
+                for _ in range(3):
+                    assert ask(listener, "/").body == b"page"
+                with pytest.raises(OSError, match=r"[Rr]eset|[Aa]borted"):
+                    assert idle[0].recv(1) == b"", "the first of them is left"
+                    raise ConnectionResetError("reset")
+        finally:
+            go_on.set()
+        assert waits.result(30).body == b"slow"
+
+
+def test_connections_leave_files_for_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    resource = pytest.importorskip("resource")
+    for limit, most in ((256, 128), (1024, 512), (10**6, 1000), (resource.RLIM_INFINITY, 1000)):
+        monkeypatch.setattr(resource, "getrlimit", lambda _, limit=limit: (limit, limit))
+        assert server._most_connections() == most
 
 
 _PROGRAM = """
