@@ -61,7 +61,7 @@ def is_silent(name: str, argument: str = "", call: str = "", language: str = "")
     of a language it is the mark of a source's language, {{de}}, unless it is given words, {{de|Wort}}.
     """
     key = " ".join(name.replace("_", " ").split()).lower()
-    if _LANGUAGE.fullmatch(key):
+    if _LANGUAGE.fullmatch(key) and not (len(key) == 3 and name.strip().isupper()):  # {{RUS}} is a country
         return not argument and "|" not in call
     kinds = _kinds()
     kind = kinds.get((language, key)) or kinds.get(("", key))

@@ -82,6 +82,8 @@ def test_silent_templates_are_footnotes_and_maintenance_in_any_spelling() -> Non
         ("lähde", "Mika", "{{lähde|Mika}}", "fi", True),
         ("de", "Wort", "{{de|Wort}}", "eo", False),
         ("zh", "", "{{zh|c=民航}}", "en", False),
+        ("rus", "", "{{rus}}", "uk", True),
+        ("RUS", "", "{{RUS}}", "uk", False),
         ('"', "said", '{{"|said}}', "de", False),
     ],
 )
