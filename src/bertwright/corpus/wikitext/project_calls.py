@@ -1,10 +1,13 @@
-"""What calls that nothing explains print on a Wikisource and on a Wikivoyage; not loaded for other wikis."""
+"""What calls that nothing explains print on a Wikisource, a Wikivoyage and Fandom; not loaded for other wikis."""
 
 import re
 
 from bertwright.corpus.wikitext.templates import arguments, template_key
 from bertwright.corpus.wikitext.wrapped_prose import is_prose
 
+_FEWEST = 6
+"""Words of prose in a box; prose without spaces would be in another language than most wikis are."""
+_ADDRESS = re.compile(r"\[?(?:https?:)?//[^\s\]]++")
 _LETTER = re.compile(r"[^\W\d_]")
 _SEVERAL_WORDS = re.compile(r"\S\s+\S+\s+\S+\s+\S")
 # Sizes, places, colours, and the scan that a page is of.
@@ -31,6 +34,17 @@ def listing_text(values: list[str]) -> str:
         return ""
     place = next((value for value in named.values() if _is_name(value)), "")
     return f"{place}. {description}" if place and place != description else description
+
+
+def box_text(values: list[str]) -> str:
+    """The prose of a box on a wiki of Fandom as paragraphs, given the arguments of a call that is alone on its lines.
+
+    Such a wiki has templates of its own for much of its text, what characters say and what things are for, in
+    arguments with names.
+    """
+    named = (value for key, value in arguments(values).items() if not key.isdecimal() and key.lower() != "reason")
+    texts = [value for value in named if len(value.split()) >= _FEWEST and is_prose(_ADDRESS.sub("", value))]
+    return "\n\n".join(["", *dict.fromkeys(texts), ""]) if texts else ""
 
 
 def _is_name(text: str) -> bool:

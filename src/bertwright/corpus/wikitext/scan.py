@@ -53,9 +53,9 @@ class Page:
         return self.site.project == "wikisource"
 
     @cached_property
-    def lists(self) -> bool:
-        """Whether unknown templates with a description are listings (`listing_text`)."""
-        return self.site.project == "wikivoyage"
+    def describes(self) -> bool:
+        """Whether unknown templates have prose in arguments with names (`listing_text`, `box_text`)."""
+        return self.site.project in ("wikivoyage", "fandom")
 
 
 def resolve(wikitext: str, page: Page) -> str:
@@ -176,7 +176,10 @@ class _Scan:
         if kind == "-{":
             return variant_text("".join(self.pieces[start + 1 :]), self.page.site.language)
         explained = (
-            self.page.wraps or self.page.expander or self.page.templates.know(self.pieces[start].partition("|")[0])
+            self.page.wraps
+            or self.page.describes
+            or self.page.expander
+            or self.page.templates.know(self.pieces[start].partition("|")[0])
         )
         if not explained and sum(map(len, self.pieces[start:])) > LONGEST:
             return ""  # too long for `may_print`, so the pieces need not be joined
@@ -197,7 +200,7 @@ class _Scan:
         defined = expander is not None and (within or expander.defines(name))
         alone = alone and not within
         if not known and not defined and not self.page.wraps and not may_print(call):
-            return self.listing(values, start) if self.page.lists else ""
+            return self.description(values, alone, start) if self.page.describes else ""
         # A call alone on its line is a box or a banner, never words of a sentence, but it may hold paragraphs. One at
         # the top of the page tells readers of the page, or of others.
         is_box = alone and (defined or "|" not in call or len(call) < PARAGRAPH or self.opens_page(start))
@@ -224,17 +227,20 @@ class _Scan:
             from bertwright.corpus.wikitext.project_calls import wrapped_text
 
             return wrapped_text(name, values.split("|") if bar else [], alone=alone)
-        if self.page.lists and not known and (listing := self.listing(values, start)):
-            return listing
+        if self.page.describes and not known and (description := self.description(values, alone, start)):
+            return description
         return mark_call(name, values.split("|") if bar else (), alone=alone) if may_print(call) else ""
 
-    def listing(self, values: str, start: int) -> str:
-        """What an unknown call prints on a Wikivoyage; a box at the top of the page has the form of a listing."""
-        if "=" not in values or self.opens_page(start):
+    def description(self, values: str, alone: bool, start: int) -> str:
+        """What an unknown call prints on a Wikivoyage or on Fandom."""
+        travels = self.page.site.project == "wikivoyage"
+        # A box at the top of a guide has the form of a listing.
+        if "=" not in values or (self.opens_page(start) if travels else not alone):
             return ""
-        from bertwright.corpus.wikitext.project_calls import listing_text
+        from bertwright.corpus.wikitext.project_calls import box_text, listing_text
 
-        return listing_text((self.scan(values) if "[[" in values else values).split("|"))
+        given = (self.scan(values) if "[[" in values else values).split("|")
+        return listing_text(given) if travels else box_text(given)
 
     def scan(self, text: str) -> str:
         return _Scan(self.page).run(text)

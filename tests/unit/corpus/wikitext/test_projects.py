@@ -225,6 +225,12 @@ def test_widgets_of_fandom_print_nothing() -> None:
         "{{Quote|Do. Or do not.|Yoda|Film}}\n<poll>Which?\nA\n</poll><verbatim>x</verbatim>\n<mainpage-endcolumn />"
     )
     assert texts(page, "fandom") == ["The Jedi are here.", "Do. Or do not."]
+    box = (
+        "{{Character\n|name=Yoda\n|home=Dagobah\n|quote=''Do or do not'', said the [[master]] to him.\n"
+        "|ja=する、しない、どちらか一つだ、やってみるなどない。}}\n"
+        "He {{tip|text=This is not in the line of the text.}} left."
+    )
+    assert texts(box, "fandom") == ["Do or do not, said the master to him.", "He left."]
     assert texts("<youtube>is</youtube> a tag of Fandom.", "wikipedia") == ["<youtube>is</youtube> a tag of Fandom."]
 
 
