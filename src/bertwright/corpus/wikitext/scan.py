@@ -177,9 +177,9 @@ class _Scan:
             return variant_text("".join(self.pieces[start + 1 :]), self.page.site.language)
         explained = (
             self.page.wraps
-            or self.page.describes
             or self.page.expander
             or self.page.templates.know(self.pieces[start].partition("|")[0])
+            or self.page.describes
         )
         if not explained and sum(map(len, self.pieces[start:])) > LONGEST:
             return ""  # too long for `may_print`, so the pieces need not be joined
@@ -205,7 +205,7 @@ class _Scan:
         # the top of the page tells readers of the page, or of others.
         is_box = alone and (defined or "|" not in call or len(call) < PARAGRAPH or self.opens_page(start))
         if is_box and not known and not self.page.wraps:
-            return ""
+            return self.description(values, alone, start) if self.page.describes else ""
         if "[[" in values:  # there are no braces inside, so one more scan is enough
             values = self.scan(values)
         if known:

@@ -3,6 +3,7 @@
 import pytest
 
 from bertwright.corpus.wikitext.clean import paragraphs
+from bertwright.corpus.wikitext.definitions import Definitions
 from bertwright.corpus.wikitext.site import Site
 from bertwright.corpus.wikitext.templates import templates_of
 
@@ -230,7 +231,11 @@ def test_widgets_of_fandom_print_nothing() -> None:
         "|ja=する、しない、どちらか一つだ、やってみるなどない。}}\n"
         "He {{tip|text=This is not in the line of the text.}} left."
     )
-    assert texts(box, "fandom") == ["Do or do not, said the master to him.", "He left."]
+    said = ["Do or do not, said the master to him.", "He left."]
+    assert texts(box, "fandom") == said
+    # A template that the dump defines as a table has no words of its own.
+    boxes = Definitions({"character": ""})
+    assert [p.text for p in paragraphs(box, Site("en", {}, "fandom"), definitions=boxes)] == said
     assert texts("<youtube>is</youtube> a tag of Fandom.", "wikipedia") == ["<youtube>is</youtube> a tag of Fandom."]
 
 
