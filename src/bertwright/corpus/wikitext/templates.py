@@ -9,7 +9,7 @@ dropped with their content.
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
@@ -134,8 +134,8 @@ def templates_of(language: str, extra: Table | None = None, project: str = "") -
         named = dict(line.split(" ", 1) for line in lines.get(_LANGUAGES, ()))
         locale = replace(locale, languages={**locale.languages, **named}) if named else locale
         same = _same(path, lines.get(_SAME, ()), patterns)
-        patterns |= same
-        general |= same.keys()
+        patterns |= {name: patterns[key] for name, key in same.items()}
+        general |= {name for name, key in same.items() if key in general}
         for names, value in lines.items():
             ways = [value] if isinstance(value, str) else value
             if names in special:
@@ -194,18 +194,16 @@ def arguments(values: list[str]) -> dict[str, str]:
     return named
 
 
-def _same(
-    path: Path, lines: Sequence[str], patterns: Mapping[str, tuple[Pattern, ...]]
-) -> dict[str, tuple[Pattern, ...]]:
+def _same(path: Path, lines: Sequence[str], known: Container[str]) -> dict[str, str]:
     """The wiki's own names of templates that earlier tables have, as redirects give them: "nowrap: murdmata"."""
-    found: dict[str, tuple[Pattern, ...]] = {}
+    found: dict[str, str] = {}
     for line in lines:
-        known, _, here = line.partition(": ")
-        if not here or (key := template_key(known)) not in patterns:
+        name, _, here = line.partition(": ")
+        if not here or (key := template_key(name)) not in known:
             raise DataError(
                 f'{path}: "same" has {line!r}; a template of an earlier table, ": " and names are expected.'
             )
-        found |= dict.fromkeys(map(template_key, here.split("|")), patterns[key])
+        found |= dict.fromkeys(map(template_key, here.split("|")), key)
     return found
 
 

@@ -88,6 +88,7 @@ def test_a_wiki_may_name_a_template_of_an_earlier_table(tmp_path: Path) -> None:
     assert templates_of("et").text("Murd|1|2") == "1/2"
     assert templates_of("mk").text("датум на раѓање|1990|5|12") == templates_of("mk").text("birth date|1990|5|12")
     assert templates_of("et").is_general("murdmata")
+    assert templates_of("sv").text("fotnot|a remark") == "" and not templates_of("sv").is_general("fotnot")
     table = tmp_path / "mine.toml"
     table.write_text('[any]\nmine = "<{1}>"\n[et]\nsame = ["mine: minu|oma"]\n')
     assert templates_of("et", read_table(table)).text("oma|a") == "<a>"
