@@ -142,7 +142,8 @@ def parse_page(data: bytes) -> Page:
 
 
 _WIKIMEDIA = re.compile(r"//(?:[^/]*\.)?(wiki(?:pedia|source|news|books|quote|versity|voyage|media)|wiktionary)\.org/")
-_FANDOM = re.compile(r"//[^/]*\.(?:fandom\.com|wikia\.(?:com|org))/")
+# Fandom under its names of today and before, and other hosts of the same kind of wikis.
+_FANDOM = re.compile(r"//[^/]*\.(?:(?:fandom|gamepedia)\.com|wikia\.(?:com|org)|wiki\.gg|miraheze\.org)/")
 _PROJECT = re.compile(r"(wiki(?:source|news|books|quote|versity|voyage)|wiktionary)$")
 
 

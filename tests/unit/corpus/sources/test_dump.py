@@ -30,6 +30,17 @@ def test_the_licence_is_that_of_the_project() -> None:
     assert Header(base="https://a.fandom.com/wiki/B").licence == "unknown"
 
 
+@pytest.mark.parametrize(("base", "database", "project"), [
+    ("https://fr.wikisource.org/wiki/Accueil", "", "wikisource"),
+    ("https://wikisource.org/wiki/X", "sourceswiki", "wikisource"),
+    ("", "dewikivoyage", "wikivoyage"), ("https://a.fandom.com/wiki/B", "a", "fandom"),
+    ("https://minecraft.gamepedia.com/X", "x", "fandom"), ("https://b.wiki.gg/wiki/B", "x", "fandom"),
+    ("https://wiki.example.org/B", "x", ""),
+])  # fmt: skip
+def test_the_project_of_a_wiki(base: str, database: str, project: str) -> None:
+    assert Header(base=base, database=database).project == project
+
+
 def test_header_without_siteinfo_is_empty() -> None:
     header = parse_header(b"<mediawiki>", PATH)
     assert (header.url("x"), header.licence, header.namespaces) == ("", "unknown", {})
