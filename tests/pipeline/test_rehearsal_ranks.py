@@ -38,9 +38,9 @@ def test_an_engine_of_several_has_as_many_as_there_is_room_for(
 
 
 def test_one_process_is_started_without_torchrun() -> None:
-    assert program(1) == (sys.executable, "-m", "bertwright.cli")
-    assert program(2)[1:5] == ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
-    assert program(2)[5:] == ("2", "-m", "bertwright.cli")
+    assert program(1) == (sys.executable, "-P", "-m", "bertwright.cli")
+    assert program(2)[2:6] == ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
+    assert program(2)[6:] == ("2", "-m", "bertwright.cli")
 
 
 def test_the_code_is_that_of_the_first_rank_that_failed() -> None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import statistics
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 
 from bertwright.bench.workload import Name, Precision, Side, Step, Training
 from bertwright.core.child_process import answering_child
+from bertwright.core.subprocess_group import PYTHON
 
 WARM_UP = 2
 """Steps of each side before measuring, for compilation, caches and first touches of memory."""
@@ -105,7 +105,7 @@ class Measurement:
 @contextmanager
 def _side(side: Side, name: Name, training: Training) -> Iterator[Callable[[int], list[Step]]]:
     """Yield a function that runs a number of steps of a side, in a process of its own, and returns those steps."""
-    command = [sys.executable, "-m", "bertwright.bench.worker", side, name, json.dumps(asdict(training))]
+    command = [*PYTHON, "-m", "bertwright.bench.worker", side, name, json.dumps(asdict(training))]
     with answering_child(command, f"{side} in {training.precision}") as ask:
         yield lambda number: [Step(*step) for step in json.loads(ask(str(number).encode()))]
 

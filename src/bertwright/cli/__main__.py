@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from bertwright.cli import program
+import sys
 
 if __name__ == "__main__":
+    # Python looks for modules in the working folder first, where a file such as random.py is none of ours.
+    if not sys.flags.safe_path:
+        del sys.path[0]
+    from bertwright.cli import program
+
     program()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,11 +16,11 @@ from bertwright.core.distributed import launcher_variable, rank_environment
 from bertwright.core.errors import Interrupted, RankError, RecipeError
 from bertwright.core.resources import Processors
 from bertwright.core.signals import POLL_SECONDS, PROGRAMS, STARTING, Stopped, delay_signals, forward_signals
-from bertwright.core.subprocess_group import shell_code
+from bertwright.core.subprocess_group import PYTHON, shell_code
 from bertwright.estimate.machine_facts import training_gpus
 from bertwright.recipe import Recipe
 
-PROGRAM = (sys.executable, "-m", "bertwright.cli")
+PROGRAM = (*PYTHON, "-m", "bertwright.cli")
 _IN_ORDER = (0, Interrupted.exit_code, 130)
 """Exit codes of a rank that has finished, or received a request to stop."""
 TO_LEAVE = 20.0

@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import Any, cast
 
 from bertwright.core.errors import DataError
 from bertwright.core.signals import check_stop
-from bertwright.core.subprocess_group import output_of, subprocess_group
+from bertwright.core.subprocess_group import PYTHON, output_of, subprocess_group
 
 PATIENCE = 20.0
 """Seconds that a child has to end after SIGTERM."""
@@ -115,7 +114,7 @@ def answering_child(
 def program(ranks: int) -> tuple[str, ...]:
     """Return the words that start bertwright in `ranks` processes."""
     several = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)) if ranks > 1 else ()
-    return (sys.executable, *several, "-m", "bertwright.cli")
+    return (*PYTHON, *several, "-m", "bertwright.cli")
 
 
 def code_of(returned: int, log: bytes, ranks: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
@@ -19,6 +20,10 @@ from bertwright.core.signals import (
     handles_signals,
     kill_all,
 )
+
+PYTHON = (sys.executable, "-P")
+"""The words that start this Python, in which no file of the working folder, such as a random.py, is taken for a
+module."""
 
 
 @contextmanager

@@ -6,15 +6,14 @@ import os
 import shlex
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 
 from bertwright.core.signals import PROGRAMS, STARTING, Stopped, delay_signals, forward_signals
-from bertwright.core.subprocess_group import shell_code, subprocess_group
+from bertwright.core.subprocess_group import PYTHON, shell_code, subprocess_group
 
 _PROGRAMS = {
-    "bertwright": (sys.executable, "-m", "bertwright.cli"),
-    "torchrun": (sys.executable, "-m", "torch.distributed.run"),
+    "bertwright": (*PYTHON, "-m", "bertwright.cli"),
+    "torchrun": (*PYTHON, "-m", "torch.distributed.run"),
 }
 """Programs to run with this interpreter, even where the shell uses another environment."""
 _TORCHRUN = "torchrun"

@@ -2,12 +2,14 @@
 
 import os
 import signal
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.rows import each_row
 
-from bertwright.core.child_process import answering_child, why_failed
+from bertwright.core.child_process import answering_child, program, run_child, why_failed
 from bertwright.core.errors import DataError
 from bertwright.core.signals import PROGRAMS
 
@@ -25,6 +27,19 @@ from bertwright.core.signals import PROGRAMS
 )
 def test_why_a_process_failed(out: bytes, log: bytes, code: int, says: str) -> None:
     assert why_failed(out, log, code) == says
+
+
+def test_a_child_takes_no_file_of_the_working_folder_for_a_module(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("json", "random", "typer", "torch", "numpy"):
+        (tmp_path / f"{name}.py").write_text(f"raise SystemExit('{name} of the working folder')")
+    assert run_child(["--version"], tmp_path / "log").code == 0, (tmp_path / "log").read_text()
+    # Launchers such as torchrun start it without -P.
+    words = [word for word in program(1) if word != "-P"]
+    started = subprocess.run([*words, "--version"], check=False, capture_output=True)
+    assert started.returncode == 0, started.stderr
 
 
 def test_ranks_that_print_at_once_may_share_a_line() -> None:

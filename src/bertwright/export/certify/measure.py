@@ -28,7 +28,7 @@ from bertwright.core.child_process import PATIENCE, why_failed
 from bertwright.core.errors import BertwrightError, DataError
 from bertwright.core.files import make_folder, write_json
 from bertwright.core.signals import check_stop
-from bertwright.core.subprocess_group import subprocess_group
+from bertwright.core.subprocess_group import PYTHON, subprocess_group
 from bertwright.export.runtimes.members import runtime_named
 from bertwright.export.runtimes.runtime import Output, Published, Reader
 
@@ -113,7 +113,7 @@ def _run(reader: Reader, texts: Sequence[str], out: Path, unit: bool) -> list[fl
 def run_job(job: Job, name: str, show: Callable[[int], None] = lambda done: None) -> None:
     """Do the job in a child; `show` is given how many texts are answered, messages call it `name`. `DataError` with the
     reason if it fails."""
-    command = [sys.executable, "-m", __name__]
+    command = [*PYTHON, "-m", __name__]
     # A file instead of a pipe, which nobody reads before the end: a full one would stop the child.
     with (
         TemporaryFile() as errors,

@@ -18,7 +18,7 @@ from typing import Any
 from bertwright.core.child_process import why_failed
 from bertwright.core.errors import ArtifactError
 from bertwright.core.files import write_json
-from bertwright.core.subprocess_group import output_of, subprocess_group
+from bertwright.core.subprocess_group import PYTHON, output_of, subprocess_group
 from bertwright.export.runtimes.hugging_face import load_encoder, quiet_transformers
 from bertwright.export.runtimes.runtime import Published
 
@@ -63,7 +63,7 @@ def convert(model: Published, out: Path, kind: str) -> None:
         _stage(model, Path(staged))
         # --outtype and the others are the converter's own.
         arguments = (staged, "--outfile", str(out), "--outtype", kind, "--model-name", model.folder.resolve().name)
-        command = (sys.executable, "-m", __name__, *arguments)
+        command = (*PYTHON, "-m", __name__, *arguments)
         with subprocess_group(command, 0, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
             said = output_of(process)
     if process.returncode:

@@ -9,7 +9,6 @@ start. Trainings of a few minutes are not timed, by a rule that gives the same a
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
@@ -24,6 +23,7 @@ from bertwright.core.errors import BertwrightError, RecipeError
 from bertwright.core.log import Log
 from bertwright.core.numbers import step_duration
 from bertwright.core.resources import processor_flags
+from bertwright.core.subprocess_group import PYTHON
 from bertwright.examples.batch import MicroBatch, split
 from bertwright.train.checkpoints.checkpoint import newest_state
 from bertwright.train.config import TrainConfig
@@ -172,7 +172,7 @@ def _time(job: TrainJob, state: State, world: int) -> tuple[float, float]:
     with ExitStack() as stack:
         asks: list[Callable[[bytes], bytes]] = []
         for config in (Fp32Config(), Bf16Config()):
-            command = [sys.executable, "-m", "bertwright.train.setup.time_passes"]
+            command = [*PYTHON, "-m", "bertwright.train.setup.time_passes"]
             asks.append(stack.enter_context(answering_child(command, f"the timing in {config.kind}")))
             asks[-1](json.dumps(_request(job, config, batch)).encode())  # returns after a first pass, which warms up
         # In turn, so that both meet the same load of the machine.
