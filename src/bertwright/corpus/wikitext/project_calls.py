@@ -5,8 +5,8 @@ import re
 from bertwright.corpus.wikitext.templates import arguments, template_key
 from bertwright.corpus.wikitext.wrapped_prose import is_prose
 
-_FEWEST = 6
-"""Words of prose in a box; prose without spaces would be in another language than most wikis are."""
+_FEWEST, _LONGEST = 6, 12
+"""Words of prose in a box, and their mean length: text without spaces is in another language than most wikis are."""
 _ADDRESS = re.compile(r"\[?(?:https?:)?//[^\s\]]++")
 _LETTER = re.compile(r"[^\W\d_]")
 _SEVERAL_WORDS = re.compile(r"\S\s+\S+\s+\S+\s+\S")
@@ -43,8 +43,13 @@ def box_text(values: list[str]) -> str:
     arguments with names.
     """
     named = (value for key, value in arguments(values).items() if not key.isdecimal() and key.lower() != "reason")
-    texts = [value for value in named if len(value.split()) >= _FEWEST and is_prose(_ADDRESS.sub("", value))]
+    texts = [value for value in named if _has_spaces(value) and is_prose(_ADDRESS.sub("", value))]
     return "\n\n".join(["", *dict.fromkeys(texts), ""]) if texts else ""
+
+
+def _has_spaces(text: str) -> bool:
+    words = len(text.split())
+    return words >= _FEWEST and len(text) <= words * _LONGEST
 
 
 def _is_name(text: str) -> bool:

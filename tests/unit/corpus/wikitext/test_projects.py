@@ -228,7 +228,7 @@ def test_widgets_of_fandom_print_nothing() -> None:
     assert texts(page, "fandom") == ["The Jedi are here.", "Do. Or do not."]
     box = (
         "{{Character\n|name=Yoda\n|home=Dagobah\n|quote=''Do or do not'', said the [[master]] to him.\n"
-        "|ja=する、しない、どちらか一つだ、やってみるなどない。}}\n"
+        f"|ja={'やってみるなどということはない、 ' * 7}}}}}\n"
         "He {{tip|text=This is not in the line of the text.}} left."
     )
     said = ["Do or do not, said the master to him.", "He left."]
