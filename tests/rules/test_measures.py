@@ -9,6 +9,8 @@ SOURCE = Path(__file__).parents[2] / "src" / "bertwright"
 
 LINES = 400
 """Most lines of a file; most files need fewer than 300. A lower limit cuts ideas into fragments with one importer."""
+LINE = 120
+"""Most characters of a line."""
 FUNCTION = 60
 """Most lines of a function, without its docstring, which may say as much as it has to."""
 PARAMETERS = 6
@@ -48,6 +50,16 @@ def test_a_file_is_one_idea() -> None:
     for path, text in texts().items():
         lines = len(text.splitlines())
         assert lines <= LINES, f"{path} has {lines} lines: give a part of it that has an idea of its own its own file"
+
+
+def test_lines_of_scripts_are_as_long_as_those_of_python() -> None:
+    """ruff keeps those of Python; `serve/inside/onnxruntime_web` is another program's."""
+    scripts = [path for kind in ("*.js", "*.cjs", "*.mjs") for path in SOURCE.rglob(kind)]
+    own = [path for path in scripts if "onnxruntime_web" not in path.parts]
+    assert len(own) > 10
+    for path in own:
+        longest = max(path.read_text(encoding="utf-8").splitlines(), key=len)
+        assert len(longest) <= LINE, f"{path}: {longest.strip()[:60]}... has {len(longest)} characters"
 
 
 def test_functions_are_short_and_take_few_values() -> None:

@@ -2,10 +2,10 @@
 //
 // The argument is a JSON object: `package`, the file that node loads for transformers.js; `folder`, the published
 // model; `files`, the folder of its ONNX files, relative to that; `model`, a class; `dtype`, a precision; `positions`,
-// the length of the longest row; `masked`, whether a text has one [MASK], whose logits are wanted; `threads`. The answer
-// to null is true, once the model is loaded; that to {"text": ..., "run": false} is {"ids": [...]}; with "run": true, it
-// has "outputs", too, each the shape and the numbers of a float32 tensor, in base64. After an error the program ends,
-// with a line on standard error.
+// the length of the longest row; `masked`, whether a text has one [MASK], whose logits are wanted; `threads`. The
+// answer to null is true, once the model is loaded; that to {"text": ..., "run": false} is {"ids": [...]}; with
+// "run": true, it has "outputs", too, each the shape and the numbers of a float32 tensor, in base64. After an error the
+// program ends, with a line on standard error.
 "use strict";
 
 const { createInterface } = require("node:readline");

@@ -68,7 +68,8 @@ const ENGLISH = {
   cannot: "This model cannot do this. Choose another one, or something else above.",
   lost: "The server does not answer. Start it again with “bertwright serve”; this page then goes on by itself.",
   token:
-    "The server does not know this page. Open the address that “bertwright serve” printed, whole, with its token, or give the token here.",
+    "The server does not know this page. Open the address that “bertwright serve” printed, whole, with its token, or " +
+    "give the token here.",
   tokenField: "Token",
   open: "Open",
   busy: "The server is busy. The question is asked again in a moment.",
@@ -144,7 +145,8 @@ const HUNGARIAN = {
   compare: "Két modell egymás mellett",
   alone: "Csak egy modell",
   reading:
-    "A mondat szóról szóra: a nyilakkal lépkedhet, az Enter kitakar egy szót és visszahozza, a számok beírnak egy tippet.",
+    "A mondat szóról szóra: a nyilakkal lépkedhet, az Enter kitakar egy szót és visszahozza, a számok beírnak egy " +
+    "tippet.",
   clickWord: "Kattintson egy szóra a kitakarásához.",
   nothing: "Írjon be valamit fent.",
   blankNumber: "{number}. hely",
@@ -172,7 +174,8 @@ const HUNGARIAN = {
   cannot: "Erre ez a modell nem képes. Válasszon másik modellt, vagy fent mást.",
   lost: "A kiszolgáló nem válaszol. Indítsa újra: „bertwright serve”; az oldal utána magától folytatja.",
   token:
-    "A kiszolgáló nem ismeri ezt az oldalt. Nyissa meg a „bertwright serve” által kiírt teljes címet, a tokennel együtt, vagy írja be itt a tokent.",
+    "A kiszolgáló nem ismeri ezt az oldalt. Nyissa meg a „bertwright serve” által kiírt teljes címet, a tokennel " +
+    "együtt, vagy írja be itt a tokent.",
   tokenField: "Token",
   open: "Belépés",
   busy: "A kiszolgáló túlterhelt. Az oldal hamarosan újra kérdezi.",

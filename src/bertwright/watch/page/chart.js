@@ -96,7 +96,8 @@ export class Chart {
       this.#paint();
       return this.draw();
     }
-    if (canvas.width !== still.width || canvas.height !== still.height) Object.assign(canvas, { width: still.width, height: still.height });
+    if (canvas.width !== still.width || canvas.height !== still.height)
+      Object.assign(canvas, { width: still.width, height: still.height });
     const pen = canvas.getContext("2d");
     pen.setTransform(1, 0, 0, 1, 0, 0);
     pen.clearRect(0, 0, canvas.width, canvas.height);
@@ -163,7 +164,8 @@ export class Chart {
     canvas.addEventListener("pointerup", () => {
       const drag = this.drag;
       this.drag = null;
-      if (drag && Math.abs(drag[1] - drag[0]) > 6) this.on.zoom(this.toX(Math.min(...drag)), this.toX(Math.max(...drag)));
+      if (drag && Math.abs(drag[1] - drag[0]) > 6)
+        this.on.zoom(this.toX(Math.min(...drag)), this.toX(Math.max(...drag)));
       else this.draw();
     });
     canvas.addEventListener("pointerleave", () => this.drag || this.on.read(null, false));

@@ -42,8 +42,14 @@ export class Corpus {
 
   #numbers() {
     const { counts } = this;
-    const parts = [["kept", counts.kept], ["sentences", counts.sentences], ["words", counts.words]].filter(([, n]) => n != null);
-    const shown = parts.map(([name, n]) => element("div", {}, element("dt", {}, text(name)), element("dd", { title: whole(n) }, short(n))));
+    const parts = [
+      ["kept", counts.kept],
+      ["sentences", counts.sentences],
+      ["words", counts.words],
+    ].filter(([, n]) => n != null);
+    const shown = parts.map(([name, n]) =>
+      element("div", {}, element("dt", {}, text(name)), element("dd", { title: whole(n) }, short(n))),
+    );
     return element("dl", { class: "numbers" }, shown);
   }
 
@@ -53,13 +59,27 @@ export class Corpus {
     const row = (name, count, size, kind) => [
       typeof name === "string" ? element("span", { class: kind }, name) : name,
       whole(count),
-      element("span", { class: "amount" }, element("span", { class: `bar-share ${kind}`, style: { width: `${(100 * count) / total}%` } }), percent(count / total, 2)),
+      element(
+        "span",
+        { class: "amount" },
+        element("span", { class: `bar-share ${kind}`, style: { width: `${(100 * count) / total}%` } }),
+        percent(count / total, 2),
+      ),
       size == null ? "" : short(size),
     ];
     const reason = ([name, count]) =>
-      row(element("button", { type: "button", class: "link lost", click: () => this.#show(name, 0) }, this.#reason(name)), count, sizes.dropped?.[name], "lost");
+      row(
+        element("button", { type: "button", class: "link lost", click: () => this.#show(name, 0) }, this.#reason(name)),
+        count,
+        sizes.dropped?.[name],
+        "lost",
+      );
     const later = LATER.filter((name) => counts[name]).map((name) => {
-      const button = element("button", { type: "button", class: "link lost", click: () => this.#show(name, 0) }, text(name));
+      const button = element(
+        "button",
+        { type: "button", class: "link lost", click: () => this.#show(name, 0) },
+        text(name),
+      );
       return row(button, counts[name], sizes[name], "lost");
     });
     const dropped = Object.entries(counts.dropped ?? {}).sort((a, b) => b[1] - a[1]);
@@ -73,7 +93,11 @@ export class Corpus {
         ...later,
         row(text("kept"), counts.kept, sizes.kept, "kept"),
         ...Object.entries(counts.removed_paragraphs ?? {}).map(([name, count]) => [
-          element("button", { type: "button", class: "link lost", click: () => this.#show(name, 0) }, text("paragraphs", { what: text(`rules.${name}`) })),
+          element(
+            "button",
+            { type: "button", class: "link lost", click: () => this.#show(name, 0) },
+            text("paragraphs", { what: text(`rules.${name}`) }),
+          ),
           whole(count),
         ]),
       ],
@@ -91,7 +115,9 @@ export class Corpus {
     const items = found.items.map((item) => {
       const title = item.title || item.source;
       // A link only where it leads to a page of the web, whatever a document says.
-      const link = /^https?:\/\//.test(item.url) ? element("a", { href: item.url, rel: "noreferrer", target: "_blank" }, title) : title;
+      const link = /^https?:\/\//.test(item.url)
+        ? element("a", { href: item.url, rel: "noreferrer", target: "_blank" }, title)
+        : title;
       return element("article", { class: "text" }, element("h4", {}, link), passage(item));
     });
     this.examples.replaceChildren(
@@ -104,15 +130,34 @@ export class Corpus {
 
   async #list(page) {
     const choice = (kind) =>
-      element("button", { type: "button", "aria-pressed": String(kind === this.kind), click: () => { this.kind = kind; this.#list(0); } }, text(kind));
+      element(
+        "button",
+        {
+          type: "button",
+          "aria-pressed": String(kind === this.kind),
+          click: () => {
+            this.kind = kind;
+            this.#list(0);
+          },
+        },
+        text(kind),
+      );
     this.kinds.replaceChildren(choice("longest"), choice("strangest"));
     const found = await ask("sentences", { run: this.run, kind: this.kind, page });
     const items = found.items.map((item) => {
-      const count = item.bits === undefined ? text("characters", { count: whole(item.characters) }) : text("bits", { count: exact(item.bits) });
+      const count =
+        item.bits === undefined
+          ? text("characters", { count: whole(item.characters) })
+          : text("bits", { count: exact(item.bits) });
       return element("article", { class: "text" }, element("p", { class: "note" }, count), passage(item));
     });
     this.sentences.replaceChildren(
-      element("p", { class: "hint" }, this.kind === "strangest" ? `${text("strangestHelp")} ` : "", text("fromFiles", found)),
+      element(
+        "p",
+        { class: "hint" },
+        this.kind === "strangest" ? `${text("strangestHelp")} ` : "",
+        text("fromFiles", found),
+      ),
       ...items,
       turn(found, page, (to) => this.#list(to)) ?? "",
     );
@@ -123,7 +168,8 @@ export class Corpus {
 const REASONS = { duplicates: "duplicate", near_duplicates: "near_duplicate" };
 
 function passage({ text: said, characters }) {
-  const cut = characters > said.length ? element("span", { class: "hint" }, ` ${text("cut", { count: whole(characters) })}`) : "";
+  const cut =
+    characters > said.length ? element("span", { class: "hint" }, ` ${text("cut", { count: whole(characters) })}`) : "";
   return element("p", { class: "passage" }, said, cut);
 }
 

@@ -49,7 +49,9 @@ export class Curves {
   // Called with every new state; asks for what has changed.
   async update(runs) {
     this.runs = runs;
-    const shown = runs.map((run, i) => ({ ...run, i })).filter((run) => !this.page.hidden.has(run.i) && run.rows.version[1]);
+    const shown = runs
+      .map((run, i) => ({ ...run, i }))
+      .filter((run) => !this.page.hidden.has(run.i) && run.rows.version[1]);
     const charts = plan([...new Set(shown.flatMap((run) => run.rows.keys))]);
     this.bounds = [0, Math.max(0, ...shown.map((run) => run.rows.extent[this.axis][1]))];
     this.view = this.zoomed ?? this.bounds;
@@ -62,10 +64,12 @@ export class Curves {
   async #fetch(run, keys) {
     const wanted = `${this.axis} ${this.zoomed ?? ""} ${keys}`;
     const known = this.data.get(run.i);
-    if (known?.wanted === wanted && String(known.version) === String(run.rows.version) && known.end === this.view[1]) return;
+    if (known?.wanted === wanted && String(known.version) === String(run.rows.version) && known.end === this.view[1])
+      return;
     const [begin, end] = this.view;
     const query = { run: run.i, axis: this.axis, begin, end, width: WIDTH, keys };
-    if (known?.wanted === wanted) Object.assign(query, { generation: known.generation, rows: known.rows, size: known.size });
+    if (known?.wanted === wanted)
+      Object.assign(query, { generation: known.generation, rows: known.rows, size: known.size });
     const answer = await ask("curves", query);
     if (answer.from >= 0 && known) merge(known, answer);
     this.data.set(run.i, { ...(answer.from >= 0 && known ? known : answer), wanted, version: run.rows.version, end });
@@ -90,7 +94,11 @@ export class Curves {
       if (!charts.length) this.grid.replaceChildren(element("p", { class: "hint" }, text("waiting")));
     }
     const choice = (axis) =>
-      element("button", { type: "button", "aria-pressed": String(axis === this.axis), click: () => this.#over(axis) }, text(`axes.${axis}`));
+      element(
+        "button",
+        { type: "button", "aria-pressed": String(axis === this.axis), click: () => this.#over(axis) },
+        text(`axes.${axis}`),
+      );
     const all = this.zoomed
       ? element("button", { type: "button", class: "small", click: () => this.#zoom(null) }, text("everything"))
       : element("span", { class: "hint" }, text("drag"));
@@ -116,8 +124,14 @@ export class Curves {
         });
       });
       const chart = this.charts.get(id);
-      const marks = several || this.axis !== "total_steps" ? [] : shown[0]?.rows.phases.slice(1).map(([, step]) => step);
-      chart.show({ series, view: this.view, marks, axisForm: this.axis === "seconds" ? (x, apart) => plain(x / 3600, apart / 3600) : plain });
+      const marks =
+        several || this.axis !== "total_steps" ? [] : shown[0]?.rows.phases.slice(1).map(([, step]) => step);
+      chart.show({
+        series,
+        view: this.view,
+        marks,
+        axisForm: this.axis === "seconds" ? (x, apart) => plain(x / 3600, apart / 3600) : plain,
+      });
       chart.figure.hidden = !series.length;
       const label = text("chart", { title: chart.title, count: series[0]?.x.length ?? 0 });
       chart.canvas.setAttribute("aria-label", label);
@@ -174,7 +188,10 @@ export function merge(known, answer) {
     const before = known.keys[key] ?? { mean: Array(known.bucket.length).fill(null) };
     const bands = before.low || values.low ? ["low", "high"] : [];
     known.keys[key] = Object.fromEntries(
-      [...bands, "mean"].map((name) => [name, [...(before[name] ?? before.mean).slice(0, kept), ...(values[name] ?? values.mean)]]),
+      [...bands, "mean"].map((name) => [
+        name,
+        [...(before[name] ?? before.mean).slice(0, kept), ...(values[name] ?? values.mean)],
+      ]),
     );
   }
   known.x = [...known.x.slice(0, kept), ...answer.x];

@@ -26,7 +26,8 @@ export async function ask(what, query = {}) {
   } catch (error) {
     throw trouble("lost", error.message);
   }
-  if (!response.ok) throw trouble(response.status === 401 ? "token" : "failed", answer.error?.message ?? response.statusText);
+  if (!response.ok)
+    throw trouble(response.status === 401 ? "token" : "failed", answer.error?.message ?? response.statusText);
   const tag = response.headers.get("ETag");
   known.delete(path);
   if (tag) known.set(path, { tag, answer });

@@ -40,7 +40,9 @@ export class Guesses {
     };
     for (let next = 0; next < count; next += stride) if (!known.has(next) && !(await take(next, stride))) return null;
     if (count && !known.has(count - 1) && !(await take(count - 1, 1))) return null;
-    const wanted = [...known.keys()].filter((number) => number < count && (number % stride === 0 || number === count - 1));
+    const wanted = [...known.keys()].filter(
+      (number) => number < count && (number % stride === 0 || number === count - 1),
+    );
     return wanted.sort((a, b) => a - b).map((number) => known.get(number));
   }
 
@@ -108,13 +110,32 @@ export class Guesses {
     this.head.replaceChildren(this.button, this.slider, this.place);
     this.parts = row.answers.map(() => {
       const best = Array.from({ length: 5 }, () => {
-        const said = element("span", { class: "said" }), share = element("span", { class: "share" }), number = element("span", { class: "amount" });
+        const said = element("span", { class: "said" }),
+          share = element("span", { class: "share" }),
+          number = element("span", { class: "amount" });
         return { said, share, number, row: element("li", { class: "row" }, share, said, number) };
       });
       const history = element("canvas", { class: "history", "aria-hidden": "true" });
       const sentence = element("p", { class: "sentence" });
       const gold = element("p", { class: "note" });
-      return { best, history, sentence, gold, box: element("article", { class: "line" }, sentence, element("ol", {}, best.map((one) => one.row)), gold, history) };
+      return {
+        best,
+        history,
+        sentence,
+        gold,
+        box: element(
+          "article",
+          { class: "line" },
+          sentence,
+          element(
+            "ol",
+            {},
+            best.map((one) => one.row),
+          ),
+          gold,
+          history,
+        ),
+      };
     });
     this.lines.replaceChildren(...this.parts.map((part) => part.box));
   }

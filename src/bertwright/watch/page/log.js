@@ -23,13 +23,30 @@ export class Log {
     const line = ({ time, message, error }) => {
       const when = new Date(time);
       const shown = isNaN(when) ? "" : when.toLocaleString(current(), { dateStyle: "short", timeStyle: "medium" });
-      return element("li", { class: error ? "error" : "" }, element("time", { datetime: isNaN(when) ? null : time }, shown), element("span", {}, message));
+      return element(
+        "li",
+        { class: error ? "error" : "" },
+        element("time", { datetime: isNaN(when) ? null : time }, shown),
+        element("span", {}, message),
+      );
     };
     const label = text("page", { page: found.pages - this.page, count: found.pages });
-    const go = (to) => { this.page = found.pages - 1 - to; this.#show(null); };
-    const turn = pages({ page: found.pages - 1 - this.page, count: found.pages, back: text("older"), on: text("newer"), label, go });
+    const go = (to) => {
+      this.page = found.pages - 1 - to;
+      this.#show(null);
+    };
+    const turn = pages({
+      page: found.pages - 1 - this.page,
+      count: found.pages,
+      back: text("older"),
+      on: text("newer"),
+      label,
+      go,
+    });
     this.root.replaceChildren(
-      found.count ? element("ol", { class: "log" }, found.lines.map(line)) : element("p", { class: "hint" }, text("noLog")),
+      found.count
+        ? element("ol", { class: "log" }, found.lines.map(line))
+        : element("p", { class: "hint" }, text("noLog")),
       turn ?? "",
     );
   }

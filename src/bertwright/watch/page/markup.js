@@ -11,7 +11,15 @@ export function table(heads, rows, wide = 1) {
     element(
       "table",
       {},
-      element("thead", {}, element("tr", {}, heads.map((head, i) => element("th", { scope: "col", class: kind(i) }, head)))),
+      element(
+        "thead",
+        {},
+        element(
+          "tr",
+          {},
+          heads.map((head, i) => element("th", { scope: "col", class: kind(i) }, head)),
+        ),
+      ),
       element(
         "tbody",
         {},
@@ -24,7 +32,8 @@ export function table(heads, rows, wide = 1) {
 // Buttons to the page before and after; `go` is called with its number. Page 0 is the first.
 export function pages({ page, count, back, on, label, go }) {
   if (count < 2) return null;
-  const button = (text, to) => element("button", { type: "button", class: "small", disabled: to < 0 || to >= count, click: () => go(to) }, text);
+  const button = (text, to) =>
+    element("button", { type: "button", class: "small", disabled: to < 0 || to >= count, click: () => go(to) }, text);
   return element("p", { class: "pages" }, button(back, page - 1), element("span", {}, label), button(on, page + 1));
 }
 

@@ -26,7 +26,8 @@ function facts(run, now) {
   if (run.state === "training" && last.remaining_seconds != null && !quiet) {
     const { remaining_low_seconds: low, remaining_high_seconds: high } = last;
     add(text("left"), time(last.remaining_seconds));
-    if (low != null) parts.at(-1).append(element("dd", { class: "hint" }, text("between", { low: time(low), high: time(high) })));
+    if (low != null)
+      parts.at(-1).append(element("dd", { class: "hint" }, text("between", { low: time(low), high: time(high) })));
   }
   return { parts, quiet };
 }
@@ -34,19 +35,53 @@ function facts(run, now) {
 export function card(run, { hidden, several, toggle, now }) {
   const { last, reading, share, damaged } = run.rows, { parts, quiet } = facts(run, now);
   const swatch = several
-    ? element("button", { type: "button", class: "swatch", "aria-pressed": String(!hidden), "aria-label": `${text(hidden ? "show" : "hide")}: ${run.name}`, style: { "--key": `var(${color(run.i)})` }, click: toggle })
+    ? element("button", {
+        type: "button",
+        class: "swatch",
+        "aria-pressed": String(!hidden),
+        "aria-label": `${text(hidden ? "show" : "hide")}: ${run.name}`,
+        style: { "--key": `var(${color(run.i)})` },
+        click: toggle,
+      })
     : null;
   const stages = run.stages.map((stage) => {
-    const what = [text(`stageStates.${stage.state}`), stage.seconds ? time(stage.seconds) : "", stage.aside ? text("aside", { count: stage.aside }) : ""];
-    return element("li", { class: stage.state, title: what.filter(Boolean).join(", ") }, text(`stages.${stage.name}`), element("span", { class: "unseen" }, `: ${what[0]}`));
+    const what = [
+      text(`stageStates.${stage.state}`),
+      stage.seconds ? time(stage.seconds) : "",
+      stage.aside ? text("aside", { count: stage.aside }) : "",
+    ];
+    return element(
+      "li",
+      { class: stage.state, title: what.filter(Boolean).join(", ") },
+      text(`stages.${stage.name}`),
+      element("span", { class: "unseen" }, `: ${what[0]}`),
+    );
   });
   const of = last.steps ? last.step / last.steps : 0;
   const notes = run.rows.notes.slice(-3).map((note) => element("p", { class: "warning" }, note.text));
   return element(
     "article",
     { class: "run" },
-    element("div", { class: "head" }, element("h2", {}, swatch, run.name), element("span", { class: `state ${run.state}` }, text(`states.${run.state}`))),
-    last.steps ? element("p", { class: "progress" }, element("progress", { value: of, max: 1, "aria-label": percent(of) }), element("span", {}, text("step", { step: whole(last.step), steps: whole(last.steps) }), " · ", text("elapsed", { time: time(last.seconds ?? 0) }))) : null,
+    element(
+      "div",
+      { class: "head" },
+      element("h2", {}, swatch, run.name),
+      element("span", { class: `state ${run.state}` }, text(`states.${run.state}`)),
+    ),
+    last.steps
+      ? element(
+          "p",
+          { class: "progress" },
+          element("progress", { value: of, max: 1, "aria-label": percent(of) }),
+          element(
+            "span",
+            {},
+            text("step", { step: whole(last.step), steps: whole(last.steps) }),
+            " · ",
+            text("elapsed", { time: time(last.seconds ?? 0) }),
+          ),
+        )
+      : null,
     parts.length ? element("dl", { class: "numbers" }, parts) : null,
     element("ol", { class: "stages" }, stages),
     reading ? element("p", { class: "note" }, text("reading", { share: percent(share, 0) })) : null,

@@ -37,7 +37,14 @@ const ENGLISH = {
     trained: "trained",
     finished: "finished",
   },
-  stages: { corpus: "corpus", vocab: "vocabulary", examples: "examples", train: "training", evaluate: "evaluation", export: "export" },
+  stages: {
+    corpus: "corpus",
+    vocab: "vocabulary",
+    examples: "examples",
+    train: "training",
+    evaluate: "evaluation",
+    export: "export",
+  },
   stageStates: { done: "done", begun: "in progress", none: "to come" },
   aside: "{count} earlier moved aside",
   step: "step {step} of {steps}",
@@ -55,7 +62,13 @@ const ENGLISH = {
   axes: { total_steps: "steps", tokens_seen: "tokens", seconds: "hours" },
   everything: "Show everything",
   drag: "Drag over a chart to look closer, double-click to see everything.",
-  terms: { mlm: "masked words", nsp: "next sentence", sop: "order of sentences", soft: "teacher's words", hidden: "teacher's states" },
+  terms: {
+    mlm: "masked words",
+    nsp: "next sentence",
+    sop: "order of sentences",
+    soft: "teacher's words",
+    hidden: "teacher's states",
+  },
   chartTitles: {
     loss: "Loss",
     accuracy: "Accuracy",
@@ -167,7 +180,14 @@ const HUNGARIAN = {
     trained: "megtanult",
     finished: "kész",
   },
-  stages: { corpus: "korpusz", vocab: "szótár", examples: "példák", train: "tanítás", evaluate: "értékelés", export: "exportálás" },
+  stages: {
+    corpus: "korpusz",
+    vocab: "szótár",
+    examples: "példák",
+    train: "tanítás",
+    evaluate: "értékelés",
+    export: "exportálás",
+  },
   stageStates: { done: "kész", begun: "folyamatban", none: "hátravan" },
   aside: "{count} korábbi félretéve",
   step: "{step}. lépés, összesen {steps}",
@@ -185,7 +205,13 @@ const HUNGARIAN = {
   axes: { total_steps: "lépések", tokens_seen: "tokenek", seconds: "órák" },
   everything: "Minden látsszon",
   drag: "Húzza végig az egeret egy grafikonon a nagyításhoz; dupla kattintásra minden látszik.",
-  terms: { mlm: "kitakart szavak", nsp: "következő mondat", sop: "mondatok sorrendje", soft: "a tanár szavai", hidden: "a tanár állapotai" },
+  terms: {
+    mlm: "kitakart szavak",
+    nsp: "következő mondat",
+    sop: "mondatok sorrendje",
+    soft: "a tanár szavai",
+    hidden: "a tanár állapotai",
+  },
   chartTitles: {
     loss: "Veszteség",
     accuracy: "Pontosság",
@@ -201,7 +227,8 @@ const HUNGARIAN = {
   training: "tanítás",
   heldout: "félretett",
   chart: "{title}, {count} pont. A nyilak a görbe mentén lépnek.",
-  noGuesses: "Még nincsenek tippek. A tanítás minden mentéskor megkérdezi a modelltől a recept sorait (evaluate.cloze).",
+  noGuesses:
+    "Még nincsenek tippek. A tanítás minden mentéskor megkérdezi a modelltől a recept sorait (evaluate.cloze).",
   play: "Lejátszás",
   pause: "Szünet",
   checkpoint: "Mentés",
@@ -307,7 +334,8 @@ export function short(value, apart = 0) {
 export const percent = (value, digits = 1) => number({ style: "percent", maximumFractionDigits: digits })(value);
 export const exact = (value) => {
   const size = Math.abs(value);
-  if (size && (size < 1e-3 || size >= 1e7)) return number({ notation: "scientific", maximumSignificantDigits: 4 })(value);
+  if (size && (size < 1e-3 || size >= 1e7))
+    return number({ notation: "scientific", maximumSignificantDigits: 4 })(value);
   return number({ maximumSignificantDigits: 5 })(value);
 };
 

@@ -41,7 +41,11 @@ export class Vocabulary {
     const parts = [[text("entries"), whole(entries)], [text("continuations"), percent(continuations / entries)]];
     if (counts.fertility != null) parts.push([text("fertility"), exact(counts.fertility)]);
     if (counts.unknown_rate != null) parts.push([text("unknown"), percent(counts.unknown_rate, 3)]);
-    return element("dl", { class: "numbers" }, parts.map(([name, n]) => element("div", {}, element("dt", {}, name), element("dd", {}, n))));
+    return element(
+      "dl",
+      { class: "numbers" },
+      parts.map(([name, n]) => element("div", {}, element("dt", {}, name), element("dd", {}, n))),
+    );
   }
 
   #table() {
@@ -50,9 +54,21 @@ export class Vocabulary {
     const largest = Math.max(...scripts.flatMap((script) => script.by_length));
     const cell = (script, length, count, share) => {
       if (!count) return "";
-      const pick = () => { Object.assign(this, { script, length }); this.#list(0); };
-      const level = Math.ceil(4 * Math.log1p(share * count) / Math.log1p(share * largest));
-      return element("button", { type: "button", class: `cell heat-${share ? level : 0}`, click: pick, "aria-label": `${name(script) || text("all")}, ${length || text("all")}: ${count}` }, whole(count));
+      const pick = () => {
+        Object.assign(this, { script, length });
+        this.#list(0);
+      };
+      const level = Math.ceil((4 * Math.log1p(share * count)) / Math.log1p(share * largest));
+      return element(
+        "button",
+        {
+          type: "button",
+          class: `cell heat-${share ? level : 0}`,
+          click: pick,
+          "aria-label": `${name(script) || text("all")}, ${length || text("all")}: ${count}`,
+        },
+        whole(count),
+      );
     };
     return table(
       [text("script"), text("all"), ...lengths.map((n) => (n === most ? `${n}+` : n))],
@@ -67,13 +83,34 @@ export class Vocabulary {
   async #list(page) {
     const query = { run: this.run, script: this.script, length: this.length, find: this.search.value, page };
     const found = await ask("entries", query);
-    const chosen = [this.script ? scriptName(this.script) : text("anyScript"), this.length ? text("ofLength", { length: this.length }) : ""].filter(Boolean);
-    const all = () => { Object.assign(this, { script: "", length: 0 }); this.search.value = ""; this.#list(0); };
-    const reset = this.script || this.length || this.search.value ? element("button", { type: "button", class: "small", click: all }, text("all")) : "";
+    const chosen = [
+      this.script ? scriptName(this.script) : text("anyScript"),
+      this.length ? text("ofLength", { length: this.length }) : "",
+    ].filter(Boolean);
+    const all = () => {
+      Object.assign(this, { script: "", length: 0 });
+      this.search.value = "";
+      this.#list(0);
+    };
+    const reset =
+      this.script || this.length || this.search.value
+        ? element("button", { type: "button", class: "small", click: all }, text("all"))
+        : "";
     this.list.replaceChildren(
       element("p", { class: "bar" }, `${text("found", { count: whole(found.count) })} · ${chosen.join(", ")}`, reset),
-      element("ul", { class: "entries" }, found.items.map(([id, entry]) => element("li", {}, entry, element("small", {}, id)))),
-      pages({ page, count: found.pages, back: text("before"), on: text("next"), label: text("page", { page: page + 1, count: found.pages }), go: (to) => this.#list(to) }) ?? "",
+      element(
+        "ul",
+        { class: "entries" },
+        found.items.map(([id, entry]) => element("li", {}, entry, element("small", {}, id))),
+      ),
+      pages({
+        page,
+        count: found.pages,
+        back: text("before"),
+        on: text("next"),
+        label: text("page", { page: page + 1, count: found.pages }),
+        go: (to) => this.#list(to),
+      }) ?? "",
     );
   }
 }

@@ -53,20 +53,33 @@ async function show() {
       page.hidden.has(i) ? page.hidden.delete(i) : page.hidden.add(i);
       show().then(() => find("runs").querySelectorAll(".swatch")[i]?.focus());
     };
-    find("runs").replaceChildren(...runs.map((run) => card(run, { hidden: page.hidden.has(run.i), several, toggle: toggle(run.i), now })));
+    find("runs").replaceChildren(
+      ...runs.map((run) => card(run, { hidden: page.hidden.has(run.i), several, toggle: toggle(run.i), now })),
+    );
     find("runs").classList.toggle("several", several);
     document.title = `${runs.map((run) => run.name).join(", ")} · bertwright`;
   }
   const panel = (panels[tab] ??= new TABS[tab](page));
   const holder = find("panel");
-  if (panel.root.parentNode !== holder) holder.replaceChildren(...(several && tab !== "curves" ? [picker()] : []), panel.root);
+  if (panel.root.parentNode !== holder)
+    holder.replaceChildren(...(several && tab !== "curves" ? [picker()] : []), panel.root);
   await panel.update(tab === "curves" ? runs : runs[chosen]);
 }
 
 // Which of several runs a tab shows.
 function picker() {
   const options = runs.map((run) => element("option", { value: run.i, selected: run.i === chosen }, run.name));
-  const select = element("select", { id: "run", change: (event) => { chosen = Number(event.target.value); attempt(show); } }, options);
+  const select = element(
+    "select",
+    {
+      id: "run",
+      change: (event) => {
+        chosen = Number(event.target.value);
+        attempt(show);
+      },
+    },
+    options,
+  );
   return element("p", { class: "bar" }, element("label", { for: "run" }, text("run")), select);
 }
 
@@ -104,7 +117,16 @@ function tabs() {
   const button = (name) =>
     element(
       "button",
-      { type: "button", role: "tab", id: `tab-${name}`, "aria-selected": String(name === tab), "aria-controls": "panel", tabindex: name === tab ? 0 : -1, click: () => open(name, true), keydown: move },
+      {
+        type: "button",
+        role: "tab",
+        id: `tab-${name}`,
+        "aria-selected": String(name === tab),
+        "aria-controls": "panel",
+        tabindex: name === tab ? 0 : -1,
+        click: () => open(name, true),
+        keydown: move,
+      },
       text(name),
     );
   find("panels").setAttribute("aria-label", text("panels"));
@@ -115,9 +137,12 @@ function tabs() {
 function say() {
   document.documentElement.lang = current();
   for (const each of document.querySelectorAll("[data-text]")) each.textContent = text(each.dataset.text);
-  for (const each of document.querySelectorAll("[data-language]")) each.setAttribute("aria-pressed", String(each.dataset.language === current()));
+  for (const each of document.querySelectorAll("[data-language]"))
+    each.setAttribute("aria-pressed", String(each.dataset.language === current()));
   find("theme").textContent = text(dark() ? "light" : "dark");
-  find("keys").replaceChildren(...text("keyList").map(([key, what]) => element("div", {}, element("dt", {}, key), element("dd", {}, what))));
+  find("keys").replaceChildren(
+    ...text("keyList").map(([key, what]) => element("div", {}, element("dt", {}, key), element("dd", {}, what))),
+  );
   tabs();
 }
 
