@@ -1,23 +1,38 @@
-"""A program `bertwright` for a PATH, each of whose processes is forked from one that has already imported torch.
+"""A program `bertwright` for a PATH, each of whose processes is forked from one that has already imported torch; with
+`-m` it is an interpreter for modules.
 
 The program itself is a client: it sends its arguments, folder, variables and standard streams through a socket, and
 ends as the process that is forked for it ends. Signals that it gets are not passed on.
 """
 
+import gc
 import json
 import os
+import runpy
 import socket
 import stat
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NoReturn
 
+import pytest
 from tests.disk import fsync
 from tests.pipeline.command import context
 
+RUNTIMES = (
+    "transformers.models.auto.modeling_auto",
+    "transformers.models.auto.tokenization_auto",
+    "transformers.models.bert.modeling_bert",
+    "transformers.models.modernbert.modeling_modernbert",
+    "sentence_transformers",
+    "onnx",
+    "onnxruntime",
+)
 CLIENT = """#!{python} -IS
 import json, os, socket, sys
 with socket.socket(socket.AF_UNIX) as server:
@@ -30,8 +45,9 @@ with socket.socket(socket.AF_UNIX) as server:
 
 
 @contextmanager
-def warm_program(folder: Path) -> Iterator[Path]:
-    """The path of the program, which is written into `folder`."""
+def warm_program(folder: Path, modules: Sequence[str] = ()) -> Iterator[Path]:
+    """The path of the program, which is written into `folder`; its processes have these modules, of packages that are
+    installed, too."""
     program = folder / "bertwright"
     with socket.socket(socket.AF_UNIX) as listening:
         # A path of a socket may have 107 bytes; an address that begins with a zero byte is no file.
@@ -40,7 +56,7 @@ def warm_program(folder: Path) -> Iterator[Path]:
         address = listening.getsockname().decode()
         program.write_text(CLIENT.format(python=sys.executable, address=address))
         program.chmod(program.stat().st_mode | stat.S_IXUSR)
-        server = context().Process(target=_serve, args=(listening,))
+        server = context().Process(target=_serve, args=(listening, modules))
         server.start()
     try:
         yield program
@@ -49,7 +65,11 @@ def warm_program(folder: Path) -> Iterator[Path]:
         server.join()
 
 
-def _serve(listening: socket.socket) -> None:
+def _serve(listening: socket.socket, modules: Sequence[str]) -> None:
+    for module in modules:
+        if find_spec(module.partition(".")[0]):
+            import_module(module)
+    gc.freeze()
     while True:
         connection, _ = listening.accept()
         if os.fork() == 0:
@@ -82,6 +102,7 @@ def _run(connection: socket.socket) -> int:
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)
+    sys.stdin = os.fdopen(0, closefd=False)
     sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
     os.chdir(folder)
     os.environ.clear()
@@ -89,7 +110,23 @@ def _run(connection: socket.socket) -> int:
     os.fsync = fsync
     sys.argv = ["bertwright", *arguments]
     try:
-        main()
+        if arguments[:1] == ["-m"]:
+            sys.argv = arguments[1:]
+            runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+        else:
+            main()
     except SystemExit as ended:
         return int(ended.code or 0)
     return 0
+
+
+@pytest.fixture(scope="session")
+def _runtimes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with warm_program(tmp_path_factory.mktemp("runtimes"), RUNTIMES) as program:
+        yield program
+
+
+@pytest.fixture
+def warm_runtimes(_runtimes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The processes of a certificate have their packages already, which takes longer to import than they run."""
+    monkeypatch.setattr(sys, "executable", str(_runtimes))

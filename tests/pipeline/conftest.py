@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.pipeline.command import Done
+from tests.warm import _runtimes as _runtimes
+from tests.warm import warm_runtimes as warm_runtimes
 
 from bertwright import Recipe, run
 from bertwright.cli import main

@@ -22,6 +22,7 @@ def test_an_export_with_formats_and_a_certificate(
     # Each runtime that is installed would be asked; tests/runtimes and tests/unit/export ask all of them.
     few = tuple(map(runtime_named, ("transformers", *NAMES)))
     monkeypatch.setattr("bertwright.export.certify.run.RUNTIMES", few)
+    monkeypatch.setattr("bertwright.export.certify.lines.LINES", 60)
     run = tmp_path / "run"
     shutil.copytree(finished, run)
     done = call("export", run, 'export.formats=["onnx", "static"]', "export.certify=true")

@@ -332,6 +332,7 @@ def cheap(arguments: list[str], workplace: Path, request: pytest.FixtureRequest)
         Path("hu.txt").write_text("Az út a hegyre vezet.\nRégi ház áll ott, word7.\n", encoding="utf-8")
         yield arguments
     elif verb == "certify":  # in one runtime; tests/unit/export tests each
+        request.getfixturevalue("warm_runtimes")
         provide(Path(rest[0]), request)
         Path("lines.txt").write_text("Az út a hegyre vezet.\nRégi ház áll ott.\n", encoding="utf-8")
         # Between the nearly equal guesses of a network that learnt for seconds, rounding to int8 decides.

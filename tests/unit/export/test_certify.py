@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from tests.unit.export.conftest import _bert
 from tests.unit.export.test_families import distilbert, modern
+from tests.warm import _runtimes as _runtimes
+from tests.warm import warm_runtimes as warm_runtimes
 
 from bertwright.core.errors import DataError, MissingExtraError, RecipeError
 from bertwright.core.files import make_folder
@@ -26,6 +28,8 @@ from bertwright.model.saved import load_network
 from bertwright.page.markup import markdown
 from bertwright.vocab.load import read_vocabulary
 
+warm = pytest.mark.usefixtures("warm_runtimes")
+"""All but `test_runtimes_that_agree`, whose processes are new ones as they are for users."""
 TEXTS = ("Az árvíztűrő tükörfúrógép Győrben készült.", "The river flows through the old town.")
 
 
@@ -63,6 +67,7 @@ def test_runtimes_that_agree(folder: Path) -> None:
     assert all(len(cells(row)) == len(HEAD) for row in certificate["rows"])
 
 
+@warm
 def test_each_way_in_which_a_runtime_answers_otherwise(folder: Path) -> None:
     names = ("sentence-transformers", "onnx", "static")
     if missing := [why for name in names if (why := runtime_named(name).missing())]:
@@ -157,6 +162,7 @@ def test_a_runtime_that_is_not_installed_is_named_before_any_work(
         certify(folder, Lines("these", TEXTS), ["abacus"])
 
 
+@warm
 def test_what_lacks_a_part_is_not_tried_and_the_others_are(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """llama.cpp's converter comes with no package."""
     gguf, f16 = runtime_named("gguf"), runtime_named("gguf-f16")
@@ -195,6 +201,7 @@ def _change_weights(published: Path) -> None:
     save_file(tensors, file, {"format": "pt"})
 
 
+@warm
 def test_servers_that_cannot_be_run_are_shown_by_their_rules(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bertwright.export.certify.run.RUNTIMES", (runtime_named("transformers"),))
     certificate = certify(folder, Lines("these", TEXTS))
@@ -225,6 +232,7 @@ def test_a_recipe_is_refused_for_the_formats_that_refuse_its_network(
         assert bool(refused) == bool(unwritable(name, network)), (name, refused)
 
 
+@warm
 @pytest.mark.parametrize("family", ["bert", "distilbert", "modern"])
 def test_vectors_of_length_1_are_certified_where_vectors_are_computed(
     family: str, trained: Callable[..., Any], tmp_path: Path
@@ -262,6 +270,7 @@ def test_other_ids_of_a_text_are_shown_from_the_first_that_differs(tmp_path: Pat
     ]
 
 
+@warm
 @pytest.mark.parametrize("kind", ["roberta", "bpe"])
 def test_a_folder_of_another_family_or_vocabulary(kind: str, tmp_path: Path) -> None:
     """Its ids are taken as transformers gives them, and what cannot run it says so."""
