@@ -2,6 +2,7 @@
 # make test      every fast test          make test-all   the slow ones too
 # make test-fast the rules and the tests without processes, before each push
 # make check     lint and types           make format     mend what can be mended
+# make bytecode  what all processes of a first `make test` would compile, each for itself
 # make test-gpu  what only a GPU can show
 # make ort-env   an environment beside it that trains by ONNX Runtime (.venv-ort)       make test-ort  what it can show
 # make test-deepspeed  the engine that needs DeepSpeed, in an environment over .venv (.venv-deepspeed)
@@ -39,7 +40,7 @@ TRANSFORMERS4_PACKAGES := $(TRANSFORMERS4)/.packages
 TENSORFLOW := .venv-tensorflow
 TENSORFLOW_PACKAGES := $(TENSORFLOW)/.packages
 
-.PHONY: setup programs demo test test-fast test-all test-gpu ort-env test-ort test-deepspeed test-transformers4 test-tensorflow check format docs docs-serve package
+.PHONY: setup programs demo test test-fast test-all test-gpu ort-env test-ort test-deepspeed test-transformers4 test-tensorflow bytecode check format docs docs-serve package
 
 setup: programs
 
@@ -79,6 +80,10 @@ demo: $(PACKAGE)
 test: programs
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --no-loadscope-reorder --ignore tests/runtimes -m "not slow and not gpu" $(TESTS)
 	$(if $(filter tests,$(TESTS)),$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow and not gpu" tests/runtimes)
+
+# Collecting tests imports all that they import; what cannot be collected, `make test` says.
+bytecode: programs
+	$(BIN)/python -m pytest --collect-only --ignore tests/runtimes $(TESTS) > /dev/null || true
 
 # No process of its own is started by these, so two of pytest keep two cores busy.
 test-fast: $(TOOLS)
