@@ -1,7 +1,6 @@
 """The comparison of a continued training with scratch and run_mlm, at a size of seconds."""
 
 import json
-import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -9,6 +8,8 @@ from typing import Any
 
 import pytest
 from tests.unit.init.test_continued import ENGLISH, network, text, words_of
+
+from bertwright.cli import main
 
 SCRIPT = Path(__file__).parents[3] / "benchmarks" / "continue.py"
 
@@ -33,8 +34,24 @@ def test_the_table_has_each_side_and_the_change_against_the_start() -> None:
 
 
 @pytest.mark.heavy
-def test_all_sides_are_trained_and_scored_on_the_same_text(tmp_path: Path) -> None:
+def test_all_sides_are_trained_and_scored_on_the_same_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only what is timed is a process of its own: the trainings."""
     pytest.importorskip("accelerate", reason="transformers' Trainer needs accelerate")
+    benchmark = script()
+    started = benchmark.bertwright
+
+    def bertwright(*words: str) -> None:
+        if words[0] == "train":
+            started(*words)
+            return
+        monkeypatch.setattr(sys, "argv", ["bertwright", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert not ended.value.code
+
+    monkeypatch.setattr(benchmark, "bertwright", bertwright)
     start = network(tmp_path / "start", words_of(ENGLISH))
     for name, sentences in (("own", ENGLISH[:2]), ("general", ENGLISH[2:])):
         (tmp_path / f"{name}.txt").write_text(text(sentences, 80), encoding="utf-8")
@@ -42,9 +59,10 @@ def test_all_sides_are_trained_and_scored_on_the_same_text(tmp_path: Path) -> No
     few = ["train.phases.0.epochs=1", "corpus.workers=1", "examples.workers=1"]
     words = [str(tmp_path / "out"), "--from", str(start), *texts, "--threads", "1", *few]
     for _ in range(2):  # the second time everything is there
-        done = subprocess.run([sys.executable, str(SCRIPT), *words], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-    assert "corpus: reading" not in done.stderr
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "argv", [str(SCRIPT), *words])
+        benchmark.main()
+    assert "corpus: reading" not in capsys.readouterr().err
     rows = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))
     assert list(rows) == ["start", "drafted", "scratch", "run_mlm"]
     assert all(row["own"] > 0 and row["general"] > 0 for row in rows.values())
