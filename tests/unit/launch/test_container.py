@@ -67,7 +67,7 @@ def test_signals_and_codes_pass_through_the_container(here: Path) -> None:
     """As `docker stop` sends it, to the shell alone."""
     submit(place("ranks=2"), job(), SILENT)
     text = (here / "words").read_text().partition("\n-c\n")[2]
-    saves = "#!/bin/sh\necho $0 $1 >> begun\ntrap 'echo saved > saved; exit 75' TERM\nwhile :; do sleep 0.05; done\n"
+    saves = "#!/bin/sh\ntrap 'echo saved > saved; exit 75' TERM\necho $0 $1 >> begun\nwhile :; do sleep 0.05; done\n"
     (here / "bin" / "bertwright").write_text("#!/bin/sh\necho $0 $1 >> begun\n")
     (here / "bin" / "torchrun").write_text(saves)
     for name in ("bertwright", "torchrun"):
@@ -75,7 +75,6 @@ def test_signals_and_codes_pass_through_the_container(here: Path) -> None:
     shell = subprocess.Popen(["sh", "-c", text])
     while not (begun := here / "begun").exists() or "torchrun" not in begun.read_text():
         time.sleep(0.01)
-    time.sleep(0.2)  # until its trap is set
     shell.terminate()
     assert shell.wait(PATIENCE) == 75 and (here / "saved").exists()
     assert len(begun.read_text().splitlines()) == 2, "what follows is not begun"

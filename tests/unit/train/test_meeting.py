@@ -1,14 +1,15 @@
 """How ranks find each other: named errors where they do not, and no way in for whoever does not know the secret."""
 
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from itertools import count
 from types import SimpleNamespace
 
 import pytest
+from tests.processes import PATIENCE
 from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from bertwright.core.errors import RankError, RecipeError
@@ -86,15 +87,15 @@ def test_a_stranger_without_the_secret_is_no_rank(port: int) -> None:
     store = TCPStore("127.0.0.1", port, None, True, wait_for_workers=False)
     with ThreadPoolExecutor(2) as pool, pytest.MonkeyPatch.context() as patch:
         patch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
-        first = pool.submit(rendezvous, 0, 2, 20.0)
+        first = pool.submit(rendezvous, 0, 2, PATIENCE)
         listens = int(store.get(_KEY).decode().split(" ")[0])
         for greeting in (b"0123 1 rank 1 of 2\n", b"\n", b"\xff\xfe" * 40 + b"\n", b"x" * 4096):
             with socket.create_connection(("127.0.0.1", listens)) as stranger:
                 stranger.sendall(greeting)
-                stranger.settimeout(10)
+                stranger.settimeout(PATIENCE)
                 with suppress(ConnectionResetError):  # where bytes were left unread
                     assert stranger.recv(1) == b""
-        second = pool.submit(rendezvous, 1, 2, 20.0)
+        second = pool.submit(rendezvous, 1, 2, PATIENCE)
         assert [peer.name for peer in first.result().peers] == [our_name(1, 2)]
         for met in (first.result(), second.result()):
             met.peers[0].connection.close()
@@ -112,16 +113,11 @@ def test_a_long_name_is_cut_to_what_others_read(port: int, monkeypatch: pytest.M
     del store
 
 
-def test_a_greeting_byte_by_byte_holds_nobody_up() -> None:
+def test_a_greeting_byte_by_byte_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its bytes comes in time, and the whole does not."""
+    moments = count(0.0, 0.3)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(moments)))
     ours, theirs = socket.socketpair()
-
-    def drip() -> None:
-        for byte in b"hello\n":
-            time.sleep(0.3)
-            theirs.send(bytes([byte]))
-
-    thread = threading.Thread(target=drip)
     with ours, theirs:
-        thread.start()
+        theirs.sendall(b"hello\n")
         assert _line(ours, 1.0) is None, "it waited for the whole of it"
-        thread.join()

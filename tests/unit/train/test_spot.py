@@ -99,7 +99,7 @@ def test_a_notice_and_its_withdrawal_are_logged_once(metadata: Metadata) -> None
         metadata.taken = None
         until(lambda: len(notes.lines) > 1)
     assert re.fullmatch(
-        r"train: azure reclaims this machine in (29|30|31) s \(Preempt p1\): a checkpoint is saved after this step, "
+        r"train: azure reclaims this machine in \d+ s \(Preempt p1\): a checkpoint is saved after this step, "
         "and training continues as long as possible",
         notes.lines[0],
     )
@@ -133,7 +133,7 @@ def test_a_notice_leads_to_a_checkpoint(
     def announce(row: int) -> None:
         if row == 3:  # of step 6; the recipe saves after 4 and 8
             metadata.taken = datetime.now(UTC) + timedelta(seconds=30)
-            until(lambda: any("reclaims this machine in 30 s" in line or "29 s" in line for line in notes.lines))
+            until(lambda: any("reclaims this machine in" in line for line in notes.lines))
 
     notes = Notes(announce)
     settings = {"spot_notice": config, "save_async": save_async, "keep_checkpoints": 20}
