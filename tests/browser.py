@@ -17,6 +17,7 @@ from select import select
 from typing import Any
 
 import pytest
+from tests.processes import PATIENCE
 
 from bertwright.core.subprocess_group import subprocess_group
 
@@ -80,8 +81,6 @@ _FLAWS = """
 })()
 """
 _NAMED = ("button", "textbox", "combobox", "tab", "link", "searchbox", "checkbox", "slider")
-PATIENCE = 90
-"""Seconds until something that does not happen fails a test."""
 
 
 class Page:

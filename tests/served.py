@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
+from tests.processes import PATIENCE
+
 from bertwright.page.server import App, Listener, guard, listen, run_server
 
 
@@ -33,17 +35,17 @@ def served(app: App) -> Iterator[Listener]:
     thread = Thread(target=run, daemon=True)
     thread.start()
     try:
-        assert started.wait(30), "the server has not started"
+        assert started.wait(PATIENCE), "the server has not started"
         yield listener
     finally:
         ended.set()
-        thread.join(30)
+        thread.join(PATIENCE)
     assert not thread.is_alive(), "the server has not ended"
 
 
 def ask(listener: Listener, path: str, body: Any = None, method: str = "", **headers: str) -> Answered:
     """Ask with the token, unless `authorization` is given; a `body` that is no bytes is sent as JSON."""
-    connection = http.client.HTTPConnection("127.0.0.1", listener.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", listener.port, timeout=PATIENCE)
     sent = {
         "authorization": f"Bearer {listener.token}",
         **{key.replace("_", "-"): value for key, value in headers.items()},

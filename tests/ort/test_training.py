@@ -84,7 +84,7 @@ def test_ranks_that_share_the_optimizer_have_them_too(tmp_path: Path) -> None:
     train(tmp_path / "eager", "eager")
     core = min(os.sched_getaffinity(0))
     command = [*TORCHRUN, "--standalone", PROGRAM, str(tmp_path / "ranks"), "ortmodule", "zero"]
-    subprocess.run(command, check=True, timeout=600, preexec_fn=lambda: os.sched_setaffinity(0, {core}))
+    subprocess.run(command, check=True, timeout=PATIENCE, preexec_fn=lambda: os.sched_setaffinity(0, {core}))
     assert_alike(tmp_path / "eager", tmp_path / "ranks")
 
 
@@ -103,7 +103,7 @@ def test_dropout_is_drawn_from_the_seed_of_the_step(tmp_path: Path) -> None:
 def test_a_rank_killed_with_9_is_started_again_and_the_end_is_the_same_to_the_bit(tmp_path: Path) -> None:
     """With dropout, and an optimizer that the ranks share."""
     asked = ["ortmodule", "zero", "0.1"]
-    subprocess.run([*TORCHRUN, "--standalone", PROGRAM, str(tmp_path / "whole"), *asked], check=True, timeout=600)
+    subprocess.run([*TORCHRUN, "--standalone", PROGRAM, str(tmp_path / "whole"), *asked], check=True, timeout=PATIENCE)
     killed, log = tmp_path / "killed", tmp_path / "log"
     metrics = killed / "metrics.jsonl"
     with log.open("w") as handle:

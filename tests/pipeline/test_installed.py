@@ -21,6 +21,7 @@ import pytest
 from tests.browser import browsing, needs_browser
 from tests.pipeline.command import ENVIRONMENT, RECIPES, ROOT
 from tests.pipeline.test_demo import SMALL as DEMO
+from tests.processes import PATIENCE
 
 from bertwright import __version__
 from bertwright.launch.wheel import WHEEL, build_wheel
@@ -154,7 +155,7 @@ def test_the_demo_goes_from_an_empty_folder_to_a_page_that_answers(installed: Pa
             page.wait("document.querySelectorAll('.column-0 .row .said').length > 2")
             assert page.faults == [] and {each.split("/")[2] for each in page.asked} == {address[1].split("/")[2]}
         program.send_signal(signal.SIGINT)
-        assert program.wait(60) == 0
+        assert program.wait(PATIENCE) == 0
     shown = b"".join(printed).decode()
     assert address[1] in shown and "Traceback" not in shown and shown.index("Type next") < shown.index(address[1])
 

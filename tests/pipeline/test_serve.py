@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.pipeline.conftest import Call
+from tests.processes import PATIENCE
 
 from bertwright.core.artifact import MANIFEST
 
@@ -32,7 +33,7 @@ def serving(*words: str | Path) -> Iterator[tuple[subprocess.Popen[str], str, st
             assert found, printed
             yield process, found[1], found[2] or TOKEN
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=PATIENCE)
             assert (process.returncode, out) == (0, "")
             assert err == "Ctrl-C ends it.\n"
         finally:

@@ -134,7 +134,7 @@ class Cluster:
             server.terminate()
         for server in self.servers.values():
             try:
-                server.wait(60)
+                server.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 server.kill()
                 server.wait()

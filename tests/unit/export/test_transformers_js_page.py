@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from tests.processes import PATIENCE
 from tests.server import listening
 from tests.unit.export.test_transformers_js import MODULES, ROOT, write
 from tests.unit.export.tiny import publish
@@ -83,7 +84,7 @@ def test_the_page_shows_what_transformers_computes(tmp_path: Path) -> None:
             stderr=subprocess.DEVNULL,
         ),
     ):
-        shown = sent.get(timeout=120)
+        shown = sent.get(timeout=PATIENCE)
     assert not shown.startswith("error"), shown
     filled, (vector,) = json.loads(shown)
     best = transformers.pipeline("fill-mask", str(model.folder))("The [MASK] by the river.")

@@ -16,6 +16,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.processes import PATIENCE
 from tests.rows import each_row
 
 from bertwright.core.errors import ArtifactError
@@ -284,7 +285,7 @@ for name in {list(files)!r}:
     except ArtifactError as error:
         print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     said = [line.removeprefix(f"{tmp_path}/") for line in done.stdout.splitlines()]
     assert [line[:5] for line in said] == ["a.pt ", "b.pt ", "the t", "d.pt "], said

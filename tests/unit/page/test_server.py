@@ -18,6 +18,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from tests.processes import PATIENCE
 from tests.rows import each_row
 from tests.served import ask, served
 
@@ -104,7 +105,7 @@ def test_a_token_is_read_from_a_file_or_the_environment(tmp_path: Path, monkeypa
 
 def test_a_client_that_sends_no_whole_header_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_REQUEST_SECONDS", 0.3)
-    with served(_app()) as listener, socket.create_connection(("127.0.0.1", listener.port), timeout=30) as slow:
+    with served(_app()) as listener, socket.create_connection(("127.0.0.1", listener.port), timeout=PATIENCE) as slow:
         slow.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-")
         assert slow.recv(100) == b""
         connection = http.client.HTTPConnection("127.0.0.1", listener.port)
@@ -116,7 +117,10 @@ def test_a_client_that_sends_no_whole_header_is_left(monkeypatch: pytest.MonkeyP
 
 def test_a_client_that_goes_on_sending_after_its_answer_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_REQUEST_SECONDS", 0.3)
-    with served(_app()) as listener, socket.create_connection(("127.0.0.1", listener.port), timeout=30) as endless:
+    with (
+        served(_app()) as listener,
+        socket.create_connection(("127.0.0.1", listener.port), timeout=PATIENCE) as endless,
+    ):
         endless.sendall(b"POST /v1/data HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
         assert endless.recv(10_000).startswith(b"HTTP/1.1 401")
         with pytest.raises(OSError, match=r"[Rr]eset|[Bb]roken|[Aa]borted"):
@@ -141,13 +145,13 @@ def test_many_idle_connections_of_one_client_keep_nobody_out(monkeypatch: pytest
     with served(app) as listener, ExitStack() as stack, ThreadPoolExecutor(1) as pool:
 
         def connect(sent: bytes = b"") -> socket.socket:
-            made = stack.enter_context(socket.create_connection(("127.0.0.1", listener.port), timeout=30))
+            made = stack.enter_context(socket.create_connection(("127.0.0.1", listener.port), timeout=PATIENCE))
             made.sendall(sent)
             return made
 
         waits = pool.submit(ask, listener, "/slow")
         try:
-            assert answering.wait(30)
+            assert answering.wait(PATIENCE)
             half = b"POST /v1/data HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
             half += listener.token.encode() + b"\r\nContent-Length: 9\r\n\r\nx"
             for sent in (b"", b"GET / HTTP/1.1\r\nHost:", half):
@@ -186,7 +190,7 @@ def test_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
         assert program.stdout and program.stderr
         assert b"#token=" in program.stdout.readline()
         program.send_signal(number)
-        assert program.wait(30) == 0
+        assert program.wait(PATIENCE) == 0
         assert program.stderr.read() == b""
 
 
@@ -200,7 +204,7 @@ def test_a_browser_gets_the_address_in_a_file_that_is_the_users(
     monkeypatch.delenv("SSH_CONNECTION", raising=False)
     with opened_browser(True) as open_it:
         open_it("http://127.0.0.1:8765/#token=abc")
-        address = asked.get(timeout=60)
+        address = asked.get(timeout=PATIENCE)
         file = Path(address.removeprefix("file://"))
         assert "#token=abc" in file.read_text() and "token" not in address
         assert os.stat(file.parent).st_mode & 0o077 == 0
@@ -213,7 +217,7 @@ def test_a_browser_gets_the_address_in_a_file_that_is_the_users(
     monkeypatch.setattr(server, "_SNAPS", snaps)
     with opened_browser(True) as open_it:
         open_it("http://127.0.0.1:8765/#token=abc")
-        file = Path(asked.get(timeout=60).removeprefix("file://"))
+        file = Path(asked.get(timeout=PATIENCE).removeprefix("file://"))
         assert file.parent.parent == home and not file.parent.name.startswith(".")
         assert os.stat(file.parent).st_mode & 0o077 == 0
     assert not list(home.iterdir())

@@ -12,6 +12,7 @@ from threading import Event
 from typing import Any
 
 import pytest
+from tests.processes import PATIENCE
 from tests.served import Answered, ask, served
 
 from bertwright.page.server import Listener
@@ -87,7 +88,7 @@ def bodies(seed: int, number: int) -> Iterator[tuple[str, bytes]]:
 
 @pytest.mark.parametrize("number", [500, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_random_bodies_are_answered_or_refused(listener: Listener, number: int) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", listener.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", listener.port, timeout=PATIENCE)
     statuses = set()
     headers = {"Authorization": f"Bearer {listener.token}", "Content-Type": "application/json"}
     for path, body in bodies(number, number):
@@ -104,7 +105,7 @@ def test_random_bodies_are_answered_or_refused(listener: Listener, number: int) 
 
 def raw(listener: Listener, head: str) -> socket.socket:
     """A connection on which this has been sent."""
-    connection = socket.create_connection(("127.0.0.1", listener.port), timeout=60)
+    connection = socket.create_connection(("127.0.0.1", listener.port), timeout=PATIENCE)
     token = f"Authorization: Bearer {listener.token}\r\nContent-Type: application/json\r\n"
     connection.sendall(f"{head}Host: localhost\r\n{token}".encode())
     return connection
@@ -145,7 +146,7 @@ def test_a_full_queue_says_when_to_come_again(models: dict[str, Served], monkeyp
 
     def slowly(*given: Any) -> Any:
         begun.set()
-        assert go.wait(60)
+        assert go.wait(PATIENCE)
         return probabilities(*given)
 
     monkeypatch.setattr(model.encoder, "mask_probabilities", slowly)
@@ -155,9 +156,9 @@ def test_a_full_queue_says_when_to_come_again(models: dict[str, Served], monkeyp
             return ask(listener, "/v1/fill-mask", BLANK)
 
         first = [threads.submit(asked)]
-        assert begun.wait(60)
+        assert begun.wait(PATIENCE)
         first.append(threads.submit(asked))
-        until = time.monotonic() + 60
+        until = time.monotonic() + PATIENCE
         while "bertwright_waiting_requests 2.0" not in ask(listener, "/metrics").body.decode():
             assert time.monotonic() < until
         refused = [each.result() for each in [threads.submit(asked) for _ in range(5)]]

@@ -11,6 +11,7 @@ import pytest
 import transformers
 from starlette.routing import BaseRoute
 from tests.browser import Page, browsing, needs_browser
+from tests.processes import PATIENCE
 from tests.unit.export.tiny import publish, publish_ours
 
 from bertwright.page.server import Listener, guard, listen, run_server
@@ -39,11 +40,11 @@ def serving(
     thread = Thread(target=run_server, args=(app, listener, lambda address: started.set(), ended.is_set))
     thread.start()
     try:
-        assert started.wait(30)
+        assert started.wait(PATIENCE)
         yield listener
     finally:
         ended.set()
-        thread.join(30)
+        thread.join(PATIENCE)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from threading import Event
 from typing import Any
 
 import pytest
+from tests.processes import PATIENCE
 
 from bertwright.serve.passes import FullError, Passes
 
@@ -21,7 +22,7 @@ class Doubling:
 
     def double(self, some: Sequence[int]) -> list[int]:
         self.passes.append(list(some))
-        assert self.go.wait(30)
+        assert self.go.wait(PATIENCE)
         if 13 in some:
             raise ValueError("13")
         return [2 * each for each in some]

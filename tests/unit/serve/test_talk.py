@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from tests.processes import PATIENCE
 
 ROOMS = Path(__file__).parents[3] / "src" / "bertwright"
 TALK, SHARED = ROOMS / "serve" / "talk", ROOMS / "page" / "shared"
@@ -29,7 +30,7 @@ def run(script: str, *modules: str, **given: Any) -> Any:
             shutil.copytree(each, folder, dirs_exist_ok=True)
         file = Path(folder) / "script.mjs"
         file.write_text(code, encoding="utf-8")
-        ended = subprocess.run([NODE, file], capture_output=True, text=True, timeout=60)
+        ended = subprocess.run([NODE, file], capture_output=True, text=True, timeout=PATIENCE)
     assert not ended.returncode, ended.stderr
     return json.loads(ended.stdout)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.processes import PATIENCE
 from tests.reference.batches import NUMBERS
 from tests.rows import each_row
 
@@ -138,7 +139,7 @@ def test_two_ranks_train_as_one(config: Any, uneven: bool, tmp_path: Path) -> No
         subprocess.Popen([*command, f"{rank}", f"{port}", config.kind, f"{int(uneven)}", f"{tmp_path / f'{rank}.pt'}"])
         for rank in range(2)
     ]
-    assert [child.wait(120) for child in children] == [0, 0]
+    assert [child.wait(PATIENCE) for child in children] == [0, 0]
     numbers = json.loads((tmp_path / "0.json").read_text())
     assert numbers["loss"] == pytest.approx(result.losses["contrast"], rel=1e-9)
     assert numbers["norm"] == pytest.approx(result.grad_norm, rel=1e-6)
@@ -156,7 +157,7 @@ def rank_main(rank: int, port: int, kind: str, uneven: bool, out: Path) -> None:
     from torch import distributed as dist
 
     dist.init_process_group(
-        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2, timeout=timedelta(seconds=60)
+        "gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=2, timeout=timedelta(seconds=PATIENCE)
     )
 
     class Plain(Ranks):

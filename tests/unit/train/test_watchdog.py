@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from tests.processes import PATIENCE
 from tests.rows import each_row
 
 from bertwright.core.errors import DataError, RankError, RecipeError
@@ -57,7 +58,7 @@ def test_a_rank_that_lives_but_does_not_come_to_a_sum_hangs(pair: Pair, behind: 
     said = (
         f"rank {behind} runs but hangs: the others have waited for 1 s (train.hang_timeout). Check whether its disk, "
     )
-    assert all(str(rank.lost(wait=10)).startswith(said) for rank in ranks)
+    assert all(str(rank.lost(wait=PATIENCE)).startswith(said) for rank in ranks)
 
 
 @pytest.mark.parametrize("pair", [1], indirect=True)
@@ -68,7 +69,7 @@ def test_a_busy_rank_does_not_count_as_hanging(pair: Pair, behind: int) -> None:
         ranks[1 - behind].sums, ranks[behind].sums = 8, 7
         time.sleep(2.5)
         assert not any(rank.lost() for rank in ranks)
-    assert all(f"rank {behind} runs but hangs" in str(rank.lost(wait=10)) for rank in ranks)
+    assert all(f"rank {behind} runs but hangs" in str(rank.lost(wait=PATIENCE)) for rank in ranks)
 
 
 @pytest.mark.parametrize("pair", [1], indirect=True)
@@ -85,7 +86,7 @@ def test_a_device_hangs_if_no_rank_progresses(pair: Pair) -> None:
                 time.sleep(0.5)
             assert first.lost() is None and second.lost() is None
             said = "a GPU, or a link between two of them, hangs: no rank has got on with its GPU for 1 s (train.hang_ti"
-            assert all(str(rank.lost(wait=10)).startswith(said) for rank in (first, second))
+            assert all(str(rank.lost(wait=PATIENCE)).startswith(said) for rank in (first, second))
 
 
 def test_only_a_rank_that_hears_all_others_judges_their_devices() -> None:
@@ -119,7 +120,7 @@ def test_a_farewell_is_no_loss_but_who_still_waits_is_told(pair: Pair) -> None:
 def test_a_connection_that_ends_is_a_loss(pair: Pair) -> None:
     first, _, peers = pair
     peers[1].connection.shutdown(socket.SHUT_RDWR)
-    error = first.lost(wait=5)
+    error = first.lost(wait=PATIENCE)
     assert error is not None and error.exit_code == 6
     assert str(error).startswith("rank 1 is lost: its connection ended, so it was killed or its machine went down. Run")
 
@@ -133,7 +134,7 @@ def test_silence_is_a_loss_after_the_time_out() -> None:
     ends = socket.socketpair()
     ends[0].setblocking(False)
     watching = Watchdog("rank 0", [RankConnection("rank 1", ends[0])], 1, 0, sees_all=True)
-    error = watching.lost(wait=10)
+    error = watching.lost(wait=PATIENCE)
     watching.close()
     ends[1].close()
     assert str(error).startswith("rank 1 is lost: it sent nothing for 1 s (train.timeout), so it is stopped, ")
@@ -142,7 +143,7 @@ def test_silence_is_a_loss_after_the_time_out() -> None:
 def test_a_rank_that_fails_says_so(pair: Pair) -> None:
     first, second, _ = pair
     second.close(failure("rank 1", ValueError("a fault\nof two lines")))
-    assert str(first.lost(wait=5)).startswith("rank 1 has failed and prints the reason itself.")
+    assert str(first.lost(wait=PATIENCE)).startswith("rank 1 has failed and prints the reason itself.")
 
 
 @each_row("said", ["Resource temporarily unavailable", "can't start new thread", "std::bad_alloc"])
@@ -165,7 +166,7 @@ def test_a_rank_without_memory_or_threads_says_so(said: str, monkeypatch: pytest
 def test_a_rank_passes_on_what_it_knows(pair: Pair) -> None:
     first, second, _ = pair
     second.close(failure("rank 1", RankError("rank 2 is lost: its connection ended")))
-    assert str(first.lost(wait=5)) == "rank 2 is lost: its connection ended"
+    assert str(first.lost(wait=PATIENCE)) == "rank 2 is lost: its connection ended"
 
 
 def free_port() -> str:
@@ -190,7 +191,7 @@ def test_stale_addresses_in_the_store_are_ignored(launched: None, monkeypatch: p
     found: dict[int, rendezvous.Rendezvous] = {}
 
     def arrive(rank: int) -> None:
-        found[rank] = rendezvous.rendezvous(rank, 2, 20)
+        found[rank] = rendezvous.rendezvous(rank, 2, PATIENCE)
 
     second = threading.Thread(target=arrive, args=(1,))
     second.start()
