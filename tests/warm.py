@@ -129,4 +129,4 @@ def _runtimes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture
 def warm_runtimes(_runtimes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The processes of a certificate have their packages already, which takes longer to import than they run."""
-    monkeypatch.setattr(sys, "executable", str(_runtimes))
+    monkeypatch.setattr("bertwright.export.certify.measure.PYTHON", (str(_runtimes),))
