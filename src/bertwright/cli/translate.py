@@ -180,9 +180,9 @@ def _read(script: str) -> str:
     try:
         # One character more than allowed is enough to see that a file is too long.
         if script == "-":
-            text = sys.stdin.read(MAX_SCRIPT + 1)
+            text = sys.stdin.read(MAX_SCRIPT + 1).removeprefix("\ufeff")
         else:
-            with Path(script).open(encoding="utf-8") as file:
+            with Path(script).open(encoding="utf-8-sig") as file:  # Windows editors add a byte order mark
                 text = file.read(MAX_SCRIPT + 1)
     except (OSError, ValueError) as error:
         raise RecipeError(

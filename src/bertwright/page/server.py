@@ -102,7 +102,7 @@ def read_token(file: Path | None) -> str | None:
     is none."""
     where = f"--token-file {file}" if file else TOKEN_VARIABLE
     try:
-        given = file.read_text(encoding="utf-8") if file else os.environ.get(TOKEN_VARIABLE)
+        given = file.read_text(encoding="utf-8-sig") if file else os.environ.get(TOKEN_VARIABLE)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
         raise RecipeError(f"{where} cannot be read ({why}). Give a file with one line, the token.") from None

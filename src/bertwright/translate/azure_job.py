@@ -269,7 +269,7 @@ def _expand(command: ShellCommand, submitted: Submission | None, folder: Path) -
         yield command
         return
     try:
-        made = read_job(file.read_text(encoding="utf-8"), file.parent, submitted.changes)
+        made = read_job(file.read_text(encoding="utf-8-sig"), file.parent, submitted.changes)
     except (OSError, ValueError, RecipeError) as error:
         raise RecipeError(f"line {command.line}: {submitted.file}: {error}") from error
     stated = [Statement("az ml job create", "workspace", submitted.workspace)] if submitted.workspace else []

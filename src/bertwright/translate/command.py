@@ -200,7 +200,7 @@ def _opposite(program: Program, typed: str) -> str:
 def _words_of_json(file: Path) -> tuple[str, ...]:
     """Return the options of a JSON file as the words of a command; `RecipeError` if it has none."""
     try:
-        values = json.loads(file.read_text(encoding="utf-8"))
+        values = json.loads(file.read_text(encoding="utf-8-sig"))
         if not isinstance(values, dict):
             raise ValueError("it holds no object")
     except (OSError, ValueError) as error:

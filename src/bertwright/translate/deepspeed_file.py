@@ -80,7 +80,7 @@ def deepspeed_file(command: Command) -> DeepspeedFile | None:
     if not typed and file.is_dir():
         file = _tuned_configuration(option, file)
     try:
-        stated = typed or (json.loads(file.read_text(encoding="utf-8")) if file.is_file() else None)
+        stated = typed or (json.loads(file.read_text(encoding="utf-8-sig")) if file.is_file() else None)
         # One of the autotuner's experiments holds the configuration that it tried.
         if isinstance(stated, dict) and isinstance(stated.get("ds_config"), dict):
             stated = stated["ds_config"]

@@ -91,6 +91,12 @@ def test_a_script_that_is_too_long_is_not_cut(tmp_path: Path) -> None:
             call("--script", words, text=text)
 
 
+def test_a_script_of_windows_editors_is_the_same_script(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_bytes(b"\xef\xbb\xbf" + NEEDED.encode() + b" \\\r\n --max_seq_length 512\r\n")
+    assert "length = 512" in call("--script", str(tmp_path / "run.sh"))
+    assert "length = 512" in call("--script", "-", text=f"\ufeff{NEEDED} --max_seq_length 512\n")
+
+
 def test_a_script_and_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "length = 128" in call("--script", "-", text="cd x\npython bertPrep.py --action create_hdf5_files "
                                   "--dataset wikicorpus_en --max_seq_length 128\n")  # fmt: skip

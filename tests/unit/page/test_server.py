@@ -95,6 +95,8 @@ def test_a_token_is_read_from_a_file_or_the_environment(tmp_path: Path, monkeypa
     assert read_token(None) == "sixteen-letters-or-more"
     file.write_text("another-one-of-a-file\n")
     assert read_token(file) == "another-one-of-a-file"
+    file.write_bytes(b"\xef\xbb\xbfone-of-a-windows-editor\r\n")
+    assert read_token(file) == "one-of-a-windows-editor"
     for text in ("", "short", "with spaces in it, many", "two-lines-of-a-file\nare-none", "ékezetes-betűkkel-sem"):
         file.write_text(text)
         with pytest.raises(RecipeError, match="token"):

@@ -182,7 +182,7 @@ def _config(command: Command, name: str) -> dict[str, Any]:
     path = command.file(name)
     with suppress(OSError, ValueError):
         file = path if path.is_file() else path / "config.json"
-        values: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        values: dict[str, Any] = json.loads(file.read_text(encoding="utf-8-sig"))
         return values
     return {}
 
