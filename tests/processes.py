@@ -1,8 +1,14 @@
 """Processes that a test waits for, or looks for."""
 
 import os
+import signal
+import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+from bertwright.core.signals import SAME
 
 PATIENCE = 900
 """Seconds after which a wait fails that would otherwise never end: many times what it takes on a machine with twenty
@@ -32,3 +38,14 @@ def child_of(parent: int, variable: str) -> int:
         if variable.encode() in Path(f"/proc/{child}/environ").read_bytes().split(b"\0"):
             return child
     raise AssertionError(f"{parent} has no child with {variable}")
+
+
+def signal_again(process: subprocess.Popen[Any], number: signal.Signals | int) -> None:
+    """Send a second signal to a process that goes on after the first; and more, until it ends: on a busy machine it may
+    hear the first so late that the next counts as the same."""
+    time.sleep(1.5 * SAME)
+    assert process.poll() is None
+    while process.poll() is None:
+        process.send_signal(number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(1.5 * SAME)

@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 from tests.pipeline.command import ENVIRONMENT, PROGRAM, ROOT, bertwright
 from tests.pipeline.conftest import Call
-from tests.processes import PATIENCE, children, gone
-
-from bertwright.core.signals import SAME
+from tests.processes import PATIENCE, children, gone, signal_again
 
 FEW = ("train.phases.0.steps=2", "train.phases.1.steps=2")
 
@@ -132,9 +130,7 @@ def test_after_a_second_signal_a_stopped_run_is_killed_and_named(
     for each in stopped:
         os.kill(each, signal.SIGSTOP)
     process.send_signal(signal.SIGINT)
-    time.sleep(1.5 * SAME)
-    assert process.poll() is None
-    process.send_signal(signal.SIGINT)
+    signal_again(process, signal.SIGINT)
     _, err = process.communicate(timeout=PATIENCE)
     name = "bertwright" if target == "local" else "torchrun"
     assert process.returncode == 130

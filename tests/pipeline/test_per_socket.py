@@ -13,9 +13,7 @@ import pytest
 from tests.pipeline.command import ENVIRONMENT, ROOT
 from tests.pipeline.conftest import Call
 from tests.pipeline.test_ranks import OVERRIDES, assert_same_training, metrics
-from tests.processes import PATIENCE, child_of, gone
-
-from bertwright.core.signals import SAME
+from tests.processes import PATIENCE, child_of, gone, signal_again
 
 CPUS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 pytestmark = pytest.mark.skipif(len(CPUS) < 2, reason="two processors are needed, which only Linux tells")
@@ -91,9 +89,7 @@ def test_after_a_second_signal_stopped_ranks_are_killed_and_named(
     for rank in ranks:
         os.kill(rank, signal.SIGSTOP)
     process.send_signal(signal.SIGTERM)
-    time.sleep(1.5 * SAME)
-    assert process.poll() is None
-    process.send_signal(signal.SIGTERM)
+    signal_again(process, signal.SIGTERM)
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 75
     named = ", ".join(f"rank {rank} of 2 (process {ranks[rank]} on socket {rank})" for rank in range(2))

@@ -8,13 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.processes import PATIENCE
+from tests.processes import PATIENCE, signal_again
 from tests.rows import each_row
 
 from bertwright.core.errors import DivergedError, Interrupted
 from bertwright.core.signals import (
     ASKING,
-    SAME,
     Stopped,
     check_stop,
     delay_signals,
@@ -196,8 +195,7 @@ def test_a_second_signal_ends_a_process_that_saves(numbers: tuple[int, int], cod
     process = started(SAVING)
     process.send_signal(numbers[0])
     assert process.stdout and process.stdout.readline() == "saving\n"
-    time.sleep(1.5 * SAME)
-    process.send_signal(numbers[1])
+    signal_again(process, numbers[1])
     _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == code
     assert f"ended at once by a second signal, {signal.Signals(numbers[1]).name}. What is finished is kept" in err

@@ -5,15 +5,14 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from tests.processes import PATIENCE, gone
+from tests.processes import PATIENCE, gone, signal_again
 from tests.rows import each_row
 
 from bertwright.core import __version__
-from bertwright.core.signals import SAME, Stopped, end_on_signals
+from bertwright.core.signals import Stopped, end_on_signals
 from bertwright.launch import foreground
 from bertwright.launch.foreground import run_in_order, run_on_terminal
 
@@ -146,9 +145,7 @@ def test_a_second_signal_kills_a_hanging_command(
     assert process.stdout
     sleeping, command = process.stdout.readline().split()
     process.send_signal(number)
-    time.sleep(1.5 * SAME)
-    assert process.poll() is None
-    process.send_signal(number)
+    signal_again(process, number)
     _, err = process.communicate(timeout=PATIENCE)  # until nobody has its standard error open, the programs included
     assert process.returncode == code
     name = "sh" if way == "run_in_order" else "the command on the terminal"
