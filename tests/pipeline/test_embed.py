@@ -83,6 +83,21 @@ def test_pairs_of_ones_own(finished: Path, call: Call, tmp_path: Path) -> None:
     assert read_json(tmp_path / "out/pairs/manifest.json")["counts"]["heldout_pairs"] == len(parts["dev"])
 
 
+def test_few_pairs_are_read_fewer_times_by_a_model_that_gives_vectors_already(
+    finished: Path, out: Path, call: Call, tmp_path: Path
+) -> None:
+    if not out.is_dir():
+        pytest.skip("the test above failed")
+    rows = [{"query": f"út {i}", "passage": f"a régi ház {i} a hídnál"} for i in range(300)]
+    (tmp_path / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for model, epochs in ((out / "run", 3), (out / "run/export/hf", 3), (finished / "export/hf", 10)):
+        assert (model / "modules.json").is_file() == (model.name == "hf"), "one with a head has it, too"
+        done = call("embed", model, "--pairs", tmp_path / "mine.jsonl", "--out", tmp_path / "out", "--print")
+        assert done.code == 0, done.err
+        assert f"epochs = {epochs} " in done.out, done.out
+        assert ("because the model already gives vectors" in done.out) == (epochs == 3)
+
+
 def test_what_cannot_be_made_is_refused(finished: Path, call: Call, tmp_path: Path) -> None:
     hf = finished / "export" / "hf"
     for arguments, said in (
