@@ -37,7 +37,10 @@ _APART = re.compile(
 _NUMBER_BEFORE = re.compile(r"(?:\d|\b[IVXLC]+)[)\]]?(?:\s|&nbsp;)*$")
 _CURRENCY_BEFORE = re.compile(r"[$€£¥₹₽₩₺₴₪฿₫₱₦](?:\s|&nbsp;)?$")
 # Signs of area, density, shares and people, before which a number stands and never a word.
-_COUNTED_AFTER = re.compile(r"(?:\s|&nbsp;)*+(?:%|°[CF]\b|[kк]?[mм](?:²|2\b|<sup>2)|(?:чел|hab|inw|ab|os|ос)\.)")
+_COUNTED_AFTER = (
+    *("%", "°C", "°F", "чел.", "hab.", "inw.", "ab.", "os.", "ос."),
+    *(metre + square for metre in ("m", "km", "м", "км") for square in ("²", "2", "<sup>2")),
+)
 _SENTENCE_ENDED = re.compile(r"[.!?;。！？।؟…]['\"”»’)\]]*\s*$")
 _WORD_BEFORE, _AMID = re.compile(r"[^\W\d_]{2,}"), re.compile(r"[\s,)]*\w")
 _STOPS = ".,;:!?)]।。，、）؛،"
@@ -85,6 +88,10 @@ def _line(line: str) -> str:
     return without_marks("".join(kept))
 
 
+def _is_counted(after: str) -> bool:
+    return after.replace("&nbsp;", " ").lstrip().startswith(_COUNTED_AFTER)
+
+
 def _kept(kind: str, words: str, before: str, after: str, *, listed: bool) -> str:
     """What remains of a marked call: its words, `LOST`, or nothing."""
     plain = before.replace("'''", "").replace("''", "")
@@ -92,7 +99,7 @@ def _kept(kind: str, words: str, before: str, after: str, *, listed: bool) -> st
         if _NUMBER_BEFORE.search(plain):
             return " " * plain[-1:].isalnum() + words
         return words if is_abbreviation(words) and not listed and _in_sentence(plain, words, after) else ""
-    if not words[:1].isdigit() and (_CURRENCY_BEFORE.search(plain) or (words and _COUNTED_AFTER.match(after))):
+    if not words[:1].isdigit() and (_CURRENCY_BEFORE.search(plain) or (words and _is_counted(after))):
         return LOST
     if kind == SURE:
         return words
