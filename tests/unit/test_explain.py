@@ -256,7 +256,7 @@ def test_every_key_is_explained_by_its_name_its_end_and_its_kinds() -> None:
         ("masking.unit", f"{PHASE}.masking.unit", "type", "one of tokens, words, spans"),
         ("train.phases[1].masking.unit", "train.phases.1.masking.unit", "default", "tokens"),
         ("phases.1.masking.unit", "train.phases.1.masking.unit", "default", "tokens"),
-        ("schedule.floor", f"{PHASE}.schedule.floor", "only with", {f"{PHASE}.schedule.kind": "linear or cosine"}),
+        ("schedule.power", f"{PHASE}.schedule.power", "only with", {f"{PHASE}.schedule.kind": "poly or poly_nvidia"}),
         ("optim.eps", "optim.eps", "otherwise", "muon"),
         ("train.engine.fsdp", "train.engine", "meaning", "fully_shard"),
         ("train.engine.fsdp.reduction", "train.engine.reduction", "only with", {"train.engine.kind": "fsdp"}),
