@@ -145,7 +145,7 @@ def ranks_on(job: str, node: str) -> list[int]:
     for process, words in processes_of(job).items():
         with suppress(FileNotFoundError, ProcessLookupError):
             command = Path(f"/proc/{process}/cmdline").read_bytes()
-            if {f"SLURMD_NODENAME={node}".encode(), b"WORLD_SIZE=2"} <= set(words) and b"bertwright" in command:
+            if {f"SLURMD_NODENAME={node}".encode(), b"WORLD_SIZE=2"} <= set(words) and b"\0train\0" in command:
                 found.append(process)
     return found
 
