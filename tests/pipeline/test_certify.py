@@ -51,6 +51,8 @@ def test_a_model_is_converted(finished: Path, call: Call, tmp_path: Path) -> Non
     done = call("convert", hf, tmp_path / "onnx", "--to", "onnx")
     assert done.code == 0, done.err
     assert [file.name for file in (tmp_path / "onnx").iterdir()] == ["model.onnx"]
+    lines = tmp_path / "lines.txt"
+    lines.write_text("A river flows.\n")
     for arguments, code, message in (
         (("convert", hf, tmp_path / "onnx", "--to", "onnx"), 2, "already exists"),
         (("convert", hf, tmp_path / "new", "--to", "transformers"), 2, "the published folder itself"),
@@ -60,11 +62,13 @@ def test_a_model_is_converted(finished: Path, call: Call, tmp_path: Path) -> Non
         (("convert", hf, tmp_path / "new", "--to", "abacus"), 2, "onnx-int8"),
         (("certify", hf, "--runtimes", "abacus"), 2, "no runtime 'abacus'"),
         (("certify", hf, "--lines", tmp_path / "none.txt"), 3, "none.txt"),
+        (("certify", hf, "--lines", lines, "--out", lines), 2, "lines.txt is the file that is read"),
         (("certify", tmp_path), 2, "config.json"),
     ):
         done = call(*arguments)
         assert done.code == code and message in done.err, (arguments, done)
     assert not (tmp_path / "new").exists() and not list(tmp_path.glob(".*"))
+    assert lines.read_text() == "A river flows.\n"
 
 
 def test_a_format_that_cannot_hold_the_network_is_refused_before_anything_starts(

@@ -121,6 +121,8 @@ def test_mistakes_are_named_before_work_starts(finished: Path, call: Call, tmp_p
     (tmp_path / "mine.toml").write_text("\ufeff[[exam]]\r\nkind = 'sts'\r\ndata = 'x.tsv'\r\nname = 3\r\n")
     done = call("evaluate", finished, "--suite", tmp_path / "mine.toml")
     assert (done.code, "mine.toml:4: exam.0" in done.err) == (2, True), done.err
+    done = call("evaluate", finished, "--suite", tmp_path / "mine.toml", "--out", tmp_path / "mine.toml")
+    assert (done.code, "mine.toml is the file that is read" in done.err) == (2, True), done.err
     done = call("evaluate", finished, "--suite", "probes")
     assert (done.code, "Name their folder: --data FOLDER" in done.err) == (2, True)
     done = call("evaluate", finished, "--suite", "sts", "--data", tmp_path / "sts.tsv", "--on", finished)

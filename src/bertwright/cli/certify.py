@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bertwright.cli.options import Json, option_groups
+from bertwright.cli.options import Json, option_groups, refuse_out
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import columns, json_line, terminal_width, wrap
 from bertwright.core.errors import ArtifactError, DataError
@@ -54,7 +54,7 @@ class Certified:
 @option_groups
 def certify(of: Certified, as_json: Json = False) -> None:
     """Run a published model in every runtime on this machine, and compare ids, outputs, speed and memory."""
-    from bertwright.core.files import refuse_unwritable, write_json
+    from bertwright.core.files import write_json
     from bertwright.export.certify.run import certify as make
     from bertwright.export.certify.shapes import CERTIFICATE
     from bertwright.export.certify.table import HEAD, cells, explanations
@@ -63,7 +63,7 @@ def certify(of: Certified, as_json: Json = False) -> None:
 
     out = of.out or (of.folder / CERTIFICATE if is_run_folder(of.folder) else None)
     if out is not None:
-        refuse_unwritable(out)
+        refuse_out(out, of.lines)
     with Terminal() as log:
         source, lines = _model_and_lines(of.folder, of.lines)
         with as_published(source) as folder:

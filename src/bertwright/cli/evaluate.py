@@ -10,13 +10,13 @@ import typer
 
 from bertwright.cli.completion import complete_override, complete_recipe
 from bertwright.cli.exam_tables import curve_tables, score_tables
-from bertwright.cli.options import Json, Run, folder_option, option_groups, refuse_useless
+from bertwright.cli.options import Json, Run, folder_option, option_groups, refuse_out, refuse_useless
 from bertwright.cli.stages import run_and_print
 from bertwright.cli.suite_table import print_suite
 from bertwright.cli.terminal import Terminal
 from bertwright.cli.text import json_line
 from bertwright.core.errors import RecipeError
-from bertwright.core.files import refuse_unwritable, write_json
+from bertwright.core.files import write_json
 from bertwright.shipped import is_run_folder
 
 
@@ -116,7 +116,7 @@ def evaluate(of: Evaluated, exams: Exams, as_json: Json = False) -> None:
     from bertwright.exams.suite import named_suite, score_models
 
     if of.out is not None:
-        refuse_unwritable(of.out)
+        refuse_out(of.out, Path(exams.suite), exams.data)
     found: Any
     with Terminal() as log:
         suite = named_suite(exams.suite, of.recipe, exams.data, exams.on)

@@ -13,6 +13,7 @@ import typer
 
 from bertwright.cli.completion import complete_override, complete_place, complete_recipe
 from bertwright.core.errors import RecipeError
+from bertwright.core.files import refuse_unwritable
 from bertwright.pipeline.run_folder import RunFolder
 from bertwright.recipe import Recipe
 from bertwright.shipped import default_run_folder
@@ -185,6 +186,13 @@ def refuse_useless(where: str, options: Mapping[str, object]) -> None:
     for option, given in options.items():
         if given:
             raise RecipeError(f"{option} {where} has no effect. Leave it out.")
+
+
+def refuse_out(out: Path, *read: Path | None) -> None:
+    """Refuse an --out that would replace a file that the command reads, or that cannot be written: before the work."""
+    if out.exists() and any(each is not None and each.is_file() and out.samefile(each) for each in read):
+        raise RecipeError(f"--out {out} is the file that is read. Give another.")
+    refuse_unwritable(out)
 
 
 def load_recipe(path: Path, overrides: list[str] | None, out: Path | None) -> tuple[Recipe, Path]:

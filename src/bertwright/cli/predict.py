@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bertwright.cli.options import Json, option_groups, refuse_useless
+from bertwright.cli.options import Json, option_groups, refuse_out, refuse_useless
 from bertwright.core.errors import RecipeError
-from bertwright.core.files import atomic_file, refuse_unwritable
+from bertwright.core.files import atomic_file
 from bertwright.examples.problems import Problems
 
 if TYPE_CHECKING:
@@ -124,12 +124,10 @@ def _check_out(given: Path, out: Path | None, as_json: bool) -> None:
     if out is None:
         if not as_json and given.suffix in (".parquet", ".arrow"):
             raise RecipeError(f"the answers to {given} are a {given.suffix}, which is no text. Give --out, or --json.")
-    elif given.is_file() and out.exists() and out.samefile(given):
-        raise RecipeError(f"--out {out} is the file that is read. Give another.")
-    elif not as_json and given.is_file() and out.suffix != given.suffix:
+        return
+    refuse_out(out, given)
+    if not as_json and given.is_file() and out.suffix != given.suffix:
         raise RecipeError(f"--out {out}: the answers to {given} are a {given.suffix}. Give the file that suffix.")
-    else:
-        refuse_unwritable(out)
 
 
 def _standard_input() -> Iterator[str]:
